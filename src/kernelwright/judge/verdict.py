@@ -1,0 +1,142 @@
+"""The Verdict: one status, and exactly the fields that this status may have. An impossible verdict cannot be constructed."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Track = Literal["pure", "hybrid"]
+Execution = Literal["native", "device", "interpreter", "emulator"]
+
+
+class Status(StrEnum):
+    """What became of a kernel. Scripts rely on these words."""
+
+    correct = "correct"
+    wrong_values = "wrong_values"
+    wrong_shape = "wrong_shape"
+    wrong_dtype = "wrong_dtype"
+    cheating = "cheating"
+    build_failed = "build_failed"
+    crashed = "crashed"
+    timed_out = "timed_out"
+    out_of_memory = "out_of_memory"
+    unusable_task = "unusable_task"
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Timing(Frozen):
+    """One interleaved measurement. `speedup` is the median paired ratio over eager, `speedup_low`/`high` its 95 % bootstrap interval,
+    `noise` the half-width of the same ratio for eager against itself."""
+
+    kernel_ms: float
+    eager_ms: float
+    compile_ms: float | None = None
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+    speedup_vs_compile: float | None = None
+    speedup_vs_compile_low: float | None = None
+    speedup_vs_compile_high: float | None = None
+    roofline_ms: float | None = None
+    roofline_fraction: float | None = None
+    noise: float
+    rounds: int
+    cache: Literal["warm", "cold"] = "warm"
+    threads: int = 1
+
+    @property
+    def faster(self) -> bool:
+        """Faster than eager beyond doubt: the whole interval lies above 1."""
+        return self.speedup_low > 1.0
+
+
+class Mismatch(Frozen):
+    """Where the numbers differ, for the next attempt: which output, how many elements, which region, a few values."""
+
+    output: str
+    wrong: int
+    total: int
+    region: str
+    worst_error: float | None = None
+    bound: float | None = None
+    samples: tuple[str, ...] = ()
+    trial: str = ""
+
+
+class Trials(Frozen):
+    """What was run before the verdict was given."""
+
+    seeds: int = 0
+    distributions: tuple[str, ...] = ()
+    shapes: int = 0
+    noncontiguous: int = 0
+    reference: str = ""
+
+
+class Build(Frozen):
+    """The build's failure, distilled: the first error and the lines around it."""
+
+    message: str
+    excerpt: str = ""
+
+
+class CompiledFor(Frozen):
+    """What the compiler of a target that is not at hand says of a kernel; the time is a prediction, never a measurement."""
+
+    registers: int | None = None
+    shared_memory: int | None = None
+    spills: int | None = None
+    occupancy: float | None = None
+    predicted_ms: float | None = None
+
+
+FAILURE_FIELDS = {"mismatch": {Status.wrong_values, Status.wrong_shape, Status.wrong_dtype}, "build": {Status.build_failed}}
+"""Which failed statuses may carry which detail."""
+
+
+class Verdict(Frozen):
+    """The judge's answer about one kernel for one task."""
+
+    status: Status
+    reason: str
+    task: str = ""
+    task_hash: str = ""
+    kernel_hash: str = ""
+    dsl: str = "python"
+    target: str = "cpu"
+    execution: Execution = "native"
+    sandbox: str = "none"
+    track: Track = "pure"
+    library_calls: tuple[str, ...] = ()
+    trials: Trials = Field(default_factory=Trials)
+    timing: Timing | None = None
+    mismatch: Mismatch | None = None
+    build: Build | None = None
+    compiled_for: dict[str, CompiledFor] | None = None
+    task_flags: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    stderr_tail: str = ""
+    seconds: float = 0.0
+
+    @model_validator(mode="after")
+    def _only_the_fields_of_its_status(self) -> Self:
+        if not self.reason:
+            raise ValueError("a verdict needs a reason")
+        if self.timing and self.status is not Status.correct:
+            raise ValueError(f"a verdict with status {self.status} has no timing")
+        for name, statuses in FAILURE_FIELDS.items():
+            if getattr(self, name) is not None and self.status not in statuses:
+                raise ValueError(f"a verdict with status {self.status} has no {name}")
+        if self.timing and self.execution not in ("native", "device"):
+            raise ValueError("a speed is reported only from real execution, never from an interpreter or emulator")
+        return self
+
+    @property
+    def ok(self) -> bool:
+        return self.status is Status.correct
