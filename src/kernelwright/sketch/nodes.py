@@ -385,14 +385,15 @@ class Tensor:
     """A row-major tensor in main memory.
 
     `role` says who owns it: `input` (`source` is the position in forward's flattened arguments), `param` (`source` is the
-    name in the module's state_dict), `constant` (`source` names an entry of `Sketch.constants`), `output`, or `temp` (made by one
-    kernel, read by a later one).
+    name in the module's state_dict), `constant` (`source` names an entry of `Sketch.constants`), `output`, `temp` (made by one
+    kernel, read by a later one), or `view` (`source` names a tensor declared before it, itself not a view: the same memory and
+    dtype in row-major order under another shape of as many elements, to be read and written like the tensor itself).
     """
 
     name: str
     shape: tuple[Index, ...]
     dtype: DType
-    role: Literal["input", "param", "constant", "output", "temp"]
+    role: Literal["input", "param", "constant", "output", "temp", "view"]
     source: str = ""
 
 
