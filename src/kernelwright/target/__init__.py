@@ -1,1 +1,11 @@
-""""""
+"""The hardware a kernel is for: a name in, a `Target` with its spec sheet out.
+
+- `sheet.py`    the Target noun, and sheets read from TOML (data with its source, never an allow-list);
+- `cpu.py`      the machine at hand, described by what its kernel says (flags, cores, caches);
+- `measure.py`  bandwidth and peak of this CPU by a small C program, once, cached by CPU model;
+- `sheets/`     one TOML file a GPU, with public figures.
+"""
+
+from kernelwright.target.sheet import Target, known_targets
+
+__all__ = ["Target", "known_targets"]

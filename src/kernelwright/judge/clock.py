@@ -1,0 +1,280 @@
+"""The clock: contenders' workers in, a Timing with its interval out, or the finding that somebody cheated.
+
+How a measurement goes (parent side; imports no torch):
+
+1. `plan_blocks`   how many calls make a block, from eager's time and the data's size alone: a slow warm-up of the candidate
+                   cannot cut its own sample;
+2. warm-up         two unrecorded blocks for every contender;
+3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block in
+                   shuffled order, each while the others are stopped (lane.py);
+4. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
+5. suspicion       stopwatch against wall clock, CPU time in idle windows, time spent preparing, and what physics allows
+                   (roofline.py) — in this order each is a reason to call it cheating;
+6. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).
+
+The candidate's channel errors are the caller's to explain; those of trusted workers are a JudgeError.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from kernelwright.errors import JudgeError
+from kernelwright.judge.channel import ChannelError, Message, close_all
+from kernelwright.judge.lane import Block, Lane, LaneFault, Worker
+from kernelwright.judge.roofline import Work, expected_seconds, impossible_seconds
+from kernelwright.judge.statistics import Interval, paired_ratio, self_noise
+from kernelwright.judge.verdict import Timing
+from kernelwright.target import Target
+
+BLOCK_SECONDS = 0.006
+MAX_CALLS = 64
+MIN_ROUNDS, MAX_ROUNDS = 7, 40
+ENOUGH = 0.01
+"""Half-width of the interval at which more rounds would teach nothing."""
+SLOW_SECONDS = 1.0
+"""Eager calls longer than this are not measured twice a round; A/A then compares neighbouring rounds."""
+TRUSTED_SECONDS = 600.0
+
+Finding = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Either a timing, or the finding that ends the verdict (`status`, `reason` and perhaps `mismatch`)."""
+
+    timing: Timing | None
+    finding: Finding | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The size of a block and how many rounds at least."""
+
+    calls: int
+    rounds: int
+    pair_eager: bool
+
+
+def plan_blocks(eager_seconds: float, call_bytes: int, last_level_cache: int) -> Plan:
+    """Blocks long enough for the stopwatch, small enough that a block's data stays in cache if one call's data does."""
+    by_time = max(1, int(BLOCK_SECONDS / max(eager_seconds, 1e-7)))
+    by_memory = max(1, last_level_cache // 2 // max(call_bytes, 1))
+    rounds = MIN_ROUNDS if eager_seconds < SLOW_SECONDS else 3
+    return Plan(min(by_time, by_memory, MAX_CALLS), rounds, eager_seconds < SLOW_SECONDS)
+
+
+def measure(
+    candidate: Worker,
+    eager: Worker,
+    compiled: Worker | None,
+    referee: Worker,
+    *,
+    facts: dict[str, Any],
+    target: Target,
+    threads: int,
+    budget_s: float = 5.0,
+) -> Measurement:
+    """Time the candidate against its rivals. Workers must be loaded and idle; they are left paused or released."""
+    work = Work.from_facts(facts)
+    eager_seconds = float(facts.get("eager_seconds") or 1e-3)
+    plan = plan_blocks(eager_seconds, work.read_bytes + work.written_bytes, target.last_level_cache)
+    lanes = [Lane("candidate", candidate, 120 + 1000 * eager_seconds), Lane("eager", eager, TRUSTED_SECONDS)]
+    if compiled is not None:
+        lanes.append(Lane("compiled", compiled, TRUSTED_SECONDS))
+    race = _Race(lanes, referee, plan)
+    try:
+        finding = race.run(budget_s)
+    except LaneFault as fault:
+        return Measurement(None, {"status": "crashed", "reason": f"forward failed in a timed call: {_said(fault.reply)}"})
+    finding = finding or race.suspicion(impossible_seconds(work, target))
+    if finding:
+        return Measurement(None, finding, tuple(race.warnings))
+    return Measurement(race.timing(expected_seconds(work, target, threads=threads), threads), None, tuple(race.warnings))
+
+
+def _said(reply: Message) -> str:
+    error = reply.get("error")
+    if isinstance(error, dict):
+        return f"{error.get('type', 'error')}: {error.get('message', '')}"[:300]
+    return str(error)[:300]
+
+
+class _Race:
+    """The rounds of one measurement."""
+
+    def __init__(self, lanes: list[Lane], referee: Worker, plan: Plan) -> None:
+        self.lanes = {lane.name: lane for lane in lanes}
+        self.referee = referee
+        self.plan = plan
+        self.dice = random.SystemRandom()
+        self.eager_again: list[Block] = []
+        self.warnings: list[str] = []
+        self.verified = 0
+
+    def run(self, budget_s: float) -> Finding | None:
+        """Warm up, then rounds until the budget is spent or the interval is tight; the first finding ends it."""
+        slow = not self.plan.pair_eager
+        for _ in range(1 if slow else 2):
+            self._round(record=False)
+        self._fit_to_candidate()
+        start = time.monotonic()
+        verify_seconds = 0.0
+        for number in range(MAX_ROUNDS):
+            spent = time.monotonic() - start
+            if number >= self.plan.rounds and (spent > budget_s or self._tight(number)):
+                break
+            # Checking outputs may take a quarter of the time; three checks are made whatever they cost.
+            due = self.verified < 3 and number >= self.plan.rounds - 3 + self.verified
+            verify = due or (verify_seconds <= 0.25 * spent + 0.05 and self.dice.random() < 0.7)
+            finding, seconds = self._round(record=True, verify=verify)
+            verify_seconds += seconds
+            if finding:
+                return finding
+        return None
+
+    def _fit_to_candidate(self) -> None:
+        """A candidate that is far slower than eager gets shorter blocks, not fewer rounds."""
+        warm = self.warm_candidate.seconds
+        if warm * self.plan.calls > 0.5:
+            self.plan = Plan(max(1, int(0.5 / warm)), 3 if warm > SLOW_SECONDS else self.plan.rounds, self.plan.pair_eager)
+
+    def _round(self, *, record: bool, verify: bool = False) -> tuple[Finding | None, float]:
+        seed, align = self.dice.getrandbits(48), self.dice.getrandbits(32)
+        draw, fds = self._ask_referee({"op": "draw_timed", "calls": self.plan.calls, "seed": seed})
+        finding, seconds = None, 0.0
+        try:
+            order = [*self.lanes, *(["eager again"] if self.plan.pair_eager else [])]
+            self.dice.shuffle(order)
+            for name in order:
+                lane = self.lanes["eager" if name == "eager again" else name]
+                watch = name == "candidate" and record and (not lane.blocks or self.dice.random() < 0.3)
+                try:
+                    block = lane.run_block(draw["header"], fds[0], align, watch=watch)
+                except (LaneFault, ChannelError) as error:
+                    if name == "candidate":
+                        raise
+                    self._lose(lane, error)
+                    continue
+                if name == "candidate" and not record:
+                    self.warm_candidate = block
+                elif record:
+                    (self.eager_again if name == "eager again" else lane.blocks).append(block)
+                if name == "candidate" and verify:
+                    started = time.monotonic()
+                    finding = self._verify(lane, block.calls)
+                    seconds = time.monotonic() - started
+                lane.rest()
+        finally:
+            close_all(fds)
+        return finding, seconds
+
+    def _lose(self, lane: Lane, error: Exception) -> None:
+        """torch.compile failing is its own affair; without eager there is nothing to compare with."""
+        if lane.name != "compiled":
+            raise JudgeError(f"the {lane.name} contender failed in the timed phase: {error}") from error
+        del self.lanes["compiled"]
+        self.warnings.append(f"torch.compile was not timed: {error}")
+
+    def _verify(self, lane: Lane, calls: int) -> Finding | None:
+        """Give one call's outputs to the referee, chosen only now, after the block has run."""
+        call = self.dice.randrange(calls)
+        reply, fds = lane.fetch_outputs(call)
+        try:
+            if reply.get("plain") is not True:
+                return _cheating("the outputs of timed calls are not plain tensors")
+            answer, rest = self._ask_referee(
+                {"op": "check_timed", "call": call, "header": reply["header"], "probe_header": reply["probe_header"]}, fds
+            )
+            close_all(rest)
+        finally:
+            close_all(fds)
+        self.verified += 1
+        finding: Finding | None = answer.get("finding")
+        if finding is None:
+            return None
+        if finding.get("status") == "cheating":
+            return finding
+        return _cheating(
+            f"the outputs of timed calls are wrong on fresh inputs, though untimed calls were right: {finding['reason']}"
+        )
+
+    def _ask_referee(self, message: Message, fds: list[int] | None = None) -> tuple[Message, list[int]]:
+        try:
+            reply, received = self.referee.channel.request(message, fds or [], timeout=TRUSTED_SECONDS)
+        except ChannelError as error:
+            raise JudgeError(f"the referee was lost in the timed phase: {error}") from error
+        if not reply.get("ok"):
+            close_all(received)
+            raise JudgeError(f"the referee failed in the timed phase: {_said(reply)}")
+        return reply, received
+
+    def _tight(self, rounds: int) -> bool:
+        return rounds >= 12 and self.ratio("eager").half_width < ENOUGH
+
+    def ratio(self, rival: str) -> Interval:
+        """How many times faster the candidate is than a rival, paired by rounds."""
+        times = [block.seconds for block in self.lanes[rival].blocks]
+        if rival == "eager" and self.eager_again:
+            times = [(a + b.seconds) / 2 for a, b in zip(times, self.eager_again, strict=True)]
+        return paired_ratio(times, [block.seconds for block in self.lanes["candidate"].blocks])
+
+    def suspicion(self, impossible: float) -> Finding | None:
+        """What the candidate's blocks give away, by comparison with eager's, which are known to be honest."""
+        lane, honest = self.lanes["candidate"], self.lanes["eager"]
+        if lane.busy_windows >= 2:
+            return _cheating("background work: the process kept computing while no call was running")
+        mine, theirs = lane.blocks, honest.blocks
+        gap = median(block.wall - block.claimed for block in mine)
+        usual = median(block.wall - block.claimed for block in theirs)
+        if gap > 5 * usual + 0.001 + 0.3 * median(block.wall for block in mine):
+            return _cheating(
+                f"its clock is off: calls claimed {_ms(mine, 'claimed')} but took {_ms(mine, 'wall')} on the wall clock"
+            )
+        preparing = median(block.prepare_wall for block in mine)
+        normal = median(block.prepare_wall for block in theirs)
+        if preparing > 2 * normal + 0.002 and preparing - normal > 0.5 * median(block.claimed for block in mine):
+            return _cheating("work outside the timed calls: receiving its inputs took far longer than it takes an idle process")
+        fastest = median(block.seconds for block in mine)
+        if fastest < impossible:
+            return _cheating(
+                f"faster than the hardware allows: {fastest * 1e6:.1f} µs a call, the floor is {impossible * 1e6:.1f} µs"
+            )
+        return None
+
+    def timing(self, roofline: float, threads: int) -> Timing:
+        """The figures of the verdict."""
+        candidate, eager = self.lanes["candidate"].blocks, self.lanes["eager"].blocks
+        over_eager = self.ratio("eager")
+        over_compile = self.ratio("compiled") if "compiled" in self.lanes else None
+        again = self.eager_again or eager[1:]
+        kernel = median(block.seconds for block in candidate)
+        return Timing(
+            kernel_ms=kernel * 1e3,
+            eager_ms=median(block.seconds for block in eager) * 1e3,
+            compile_ms=median(block.seconds for block in self.lanes["compiled"].blocks) * 1e3 if over_compile else None,
+            speedup=over_eager.middle,
+            speedup_low=over_eager.low,
+            speedup_high=over_eager.high,
+            speedup_vs_compile=over_compile.middle if over_compile else None,
+            speedup_vs_compile_low=over_compile.low if over_compile else None,
+            speedup_vs_compile_high=over_compile.high if over_compile else None,
+            roofline_ms=roofline * 1e3 if roofline else None,
+            roofline_fraction=roofline / kernel if roofline else None,
+            noise=self_noise([b.seconds for b in eager[: len(again)]], [b.seconds for b in again]),
+            rounds=len(candidate),
+            threads=threads,
+        )
+
+
+def _cheating(reason: str) -> Finding:
+    return {"status": "cheating", "reason": reason}
+
+
+def _ms(blocks: list[Block], field: str) -> str:
+    return f"{median(getattr(block, field) for block in blocks) * 1e3:.2f} ms"

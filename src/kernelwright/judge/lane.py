@@ -1,0 +1,112 @@
+"""One contender as the parent sees it while the clock runs: a worker in, timed blocks and suspicions out.
+
+A lane sends the stopwatch's messages (stopwatch.py), holds each claim against the parent's own wall clock, and looks at the
+process's CPU time in windows in which an honest kernel is idle. While another lane runs, this one is stopped (SIGSTOP): nobody can
+disturb a rival, and threads that spin after a parallel region cost nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from kernelwright.judge.channel import Channel, ChannelGarbage, Message, close_all
+
+SETTLE_SECONDS = 0.015
+"""Longer than OpenMP's worker threads spin after a region (measured: up to 8 ms), so that spinning is not taken for work."""
+WINDOW_SECONDS = 0.012
+BUSY_SHARE = 0.4
+
+
+class Worker(Protocol):
+    """What the clock needs of a worker process (template.py)."""
+
+    @property
+    def channel(self) -> Channel: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def cpu_seconds(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class Block:
+    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block."""
+
+    seconds: float
+    calls: int
+    claimed: float
+    wall: float
+    prepare_wall: float
+
+
+class LaneFault(Exception):
+    """The contender did not do what it was asked in a timed block. `reply` is what it said instead."""
+
+    def __init__(self, name: str, reply: Message) -> None:
+        super().__init__(f"{name}: {reply.get('error', reply)}")
+        self.name = name
+        self.reply = reply
+
+
+@dataclass
+class Lane:
+    """Times one worker. `blocks` holds the recorded blocks in the order of the rounds."""
+
+    name: str
+    worker: Worker
+    timeout: float
+    blocks: list[Block] = field(default_factory=list)
+    busy_windows: int = 0
+
+    def run_block(self, header: dict[str, Any], fd: int, align: int, *, watch: bool = False) -> Block:
+        """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
+        self.worker.resume()
+        started = time.perf_counter()
+        self._ask({"op": "time_prepare", "header": header, "align": align}, [fd])
+        prepared = time.perf_counter()
+        if watch:
+            self._watch_idle()
+        before = time.perf_counter()
+        reply, _ = self._ask({"op": "time_go"})
+        wall = time.perf_counter() - before
+        nanoseconds, calls = reply.get("ns"), reply.get("calls")
+        if type(nanoseconds) is not int or type(calls) is not int or nanoseconds <= 0 or calls <= 0:
+            raise ChannelGarbage("a timed block reported no time")
+        if watch:
+            self._watch_idle()
+        claimed = nanoseconds * 1e-9
+        return Block(claimed / calls, calls, claimed, wall, prepared - started)
+
+    def fetch_outputs(self, call: int) -> tuple[Message, list[int]]:
+        """The outputs of one call of the last block; the descriptors become the caller's."""
+        reply, fds = self._ask({"op": "time_outputs", "call": call}, keep=True)
+        if len(fds) != 2:
+            close_all(fds)
+            raise ChannelGarbage("a timed block handed over no outputs")
+        return reply, fds
+
+    def rest(self) -> None:
+        """Free the block's memory and stop the process until its next turn."""
+        self._ask({"op": "time_release"})
+        self.worker.pause()
+
+    def _watch_idle(self) -> None:
+        """Between two requests an honest kernel does nothing. A second look, later, tells slow spinning from work."""
+        if self._busy_share(SETTLE_SECONDS) > BUSY_SHARE and self._busy_share(4 * SETTLE_SECONDS) > BUSY_SHARE:
+            self.busy_windows += 1
+
+    def _busy_share(self, settle: float) -> float:
+        time.sleep(settle)
+        before, start = self.worker.cpu_seconds(), time.perf_counter()
+        time.sleep(WINDOW_SECONDS)
+        return (self.worker.cpu_seconds() - before) / (time.perf_counter() - start)
+
+    def _ask(self, message: Message, fds: list[int] | None = None, *, keep: bool = False) -> tuple[Message, list[int]]:
+        reply, received = self.worker.channel.request(message, fds or [], timeout=self.timeout)
+        if not keep or not reply.get("ok"):
+            close_all(received)
+            received = []
+        if not reply.get("ok"):
+            raise LaneFault(self.name, reply)
+        return reply, received

@@ -1,0 +1,52 @@
+"""What the hardware allows: bytes and operations of a task and the target's sheet in, the floor in seconds out.
+
+Two floors, for two purposes:
+- `expected_seconds`: what a perfect kernel of the reference's own work would need, from *measured* bandwidth and peak. It is shown,
+  as `roofline_ms` and `roofline_fraction`. A kernel may beat it honestly: a data set that stays in cache, or algebra that saves
+  operations (the product that is only summed afterwards, Winograd, a triangular operand).
+- `impossible_seconds`: below this no machine like this one can have produced the output at all. It counts only bytes that must be
+  written (and read, where the referee found that every input byte matters), at a bandwidth with a wide margin, and never the
+  reference's operation count, because honest algebra removes operations. A time below it is `cheating`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.target import Target
+
+MARGIN = 3.0
+"""Measured bandwidth is that of one benchmark on a shared machine: only three times beyond it is beyond belief."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call has to do at least."""
+
+    read_bytes: int
+    written_bytes: int
+    flops: int
+    dtype: str = "float32"
+
+    @classmethod
+    def from_facts(cls, facts: dict[str, Any]) -> Work:
+        """From the referee's description of the task; what it does not know counts as nothing."""
+        read = int(facts.get("input_bytes") or 0) + int(facts.get("parameter_bytes") or 0)
+        return cls(
+            read, int(facts.get("output_bytes") or 0), int(facts.get("flops") or 0), str(facts.get("dtype") or "float32")
+        )
+
+
+def expected_seconds(work: Work, target: Target, *, threads: int) -> float:
+    """The roofline time of the reference's work on this many threads."""
+    moved = (work.read_bytes + work.written_bytes) / target.bandwidth
+    peak = target.peak(work.dtype) * min(1.0, threads / max(1, target.cores))
+    return max(moved, work.flops / peak if peak else 0.0)
+
+
+def impossible_seconds(work: Work, target: Target) -> float:
+    """No honest kernel is faster than this on this machine, whatever its algorithm."""
+    total = work.read_bytes + work.written_bytes
+    bandwidth = target.bandwidth if total > 2 * target.last_level_cache else target.cache_bandwidth
+    return work.written_bytes / (bandwidth * MARGIN)

@@ -1,0 +1,146 @@
+"""The stopwatch: the only code that times calls, the same inside every contender's process (eager, torch.compile, candidate).
+
+In: a callable and, per block, a sealed bundle of n input sets from the referee. Out: the nanoseconds of n calls back to back, and
+any output of the block when asked. One block is three messages, so that the parent can watch the process between them:
+
+1. `time_prepare`  copy the input sets to fresh pointers (64-byte aligned, offset within a page varied: (output − input) modulo
+                   4 KiB alone moves a kernel by 1.5x, see docs/judge.md);
+2. `time_go`       run the n calls between two clock readings. Only the total counts: work moved from one call of a block into
+                   another gains nothing. Right after the last call, elements at positions nobody could know before are read out;
+3. `time_outputs`  hand over the outputs of one call and what was read out in step 2: if they differ now, work was still going on.
+
+Every function that candidate code could replace is bound here at import, before that code is loaded. What the stopwatch says is
+still only a claim: the parent holds it against its own wall clock (clock.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from kernelwright.judge import bundle
+from kernelwright.judge.channel import ChannelGarbage, Message
+
+Call = Callable[[Sequence[Any]], Any]
+
+PAGE, LINE = 4096, 64
+PROBES = 512
+
+_now = time.perf_counter_ns
+_urandom = os.urandom
+_take = torch.take
+_frombuffer = torch.frombuffer
+_as_strided = torch.as_strided
+_empty = torch.empty
+_remainder = torch.remainder
+_copy, _view = torch.Tensor.copy_, torch.Tensor.view
+_Tensor, _uint8, _int64 = torch.Tensor, torch.uint8, torch.int64
+_pack, _unpack, _leaves = bundle.pack, bundle.unpack, bundle.tensors
+_gc_collect, _gc_disable, _gc_enable = gc.collect, gc.disable, gc.enable
+
+
+class Stopwatch:
+    """Times one callable in this process. `call(inputs)` must be the very path that correctness trials use."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._sets: list[Any] = []
+        self._outputs: list[Any] = []
+        self._probe: list[Any] = []
+        self._positions: list[Any] = []
+
+    def handle(self, message: Message, fds: Sequence[int]) -> tuple[Message, list[int]]:
+        """Answer one `time_*` message; the caller sends the reply and then closes the returned descriptors."""
+        op = message.get("op")
+        if op == "time_prepare":
+            return {"ok": True, "calls": self.prepare(message["header"], fds[0], int(message["align"]))}, []
+        if op == "time_go":
+            return {"ok": True, "ns": self.go(), "calls": len(self._outputs)}, []
+        if op == "time_outputs":
+            return self.outputs(int(message["call"]))
+        if op == "time_release":
+            self.release()
+            return {"ok": True}, []
+        raise ChannelGarbage(f"unknown request {op!r}")
+
+    def prepare(self, header: dict[str, Any], fd: int, align: int) -> int:
+        """Copy the block's input sets into fresh memory. `align` seeds the pointers' offsets: alike for all contenders of a round."""
+        self.release()
+        dice = random.Random(align)
+        self._sets = [_place(inputs, dice) for inputs in _unpack(header, fd)]
+        _gc_collect()
+        return len(self._sets)
+
+    def go(self) -> int:
+        """Run the block; nanoseconds of all its calls together."""
+        call, sets, outputs = self._call, self._sets, []
+        _gc_disable()
+        try:
+            start = _now()
+            for inputs in sets:
+                outputs.append(call(inputs))
+            total = _now() - start
+            self._read_out(outputs[-1] if outputs else None)
+        finally:
+            _gc_enable()
+        self._outputs = outputs
+        return total
+
+    def outputs(self, index: int) -> tuple[Message, list[int]]:
+        """The outputs of one call of the last block, the elements read out after its last call, and whether all were plain tensors."""
+        held, last = self._outputs[index], self._outputs[-1]
+        plain = all(type(tensor) is _Tensor for tensor in (*_leaves(held), *_leaves(last)))
+        values = _pack(held)
+        now = [_take(tensor, where) for tensor, where in zip(_probed(last), self._positions, strict=True)]
+        probe = _pack({"then": self._probe, "now": now})
+        return {"ok": True, "header": values.header, "probe_header": probe.header, "plain": plain}, [values.fd, probe.fd]
+
+    def release(self) -> None:
+        """Let go of the last block's memory, so that the next one finds it warm."""
+        self._sets, self._outputs, self._probe, self._positions = [], [], [], []
+
+    def _read_out(self, output: Any) -> None:
+        self._probe, self._positions = [], []
+        for tensor in _probed(output):
+            where = _remainder(_frombuffer(bytearray(_urandom(8 * PROBES)), dtype=_int64), tensor.numel())
+            self._positions.append(where)
+            self._probe.append(_take(tensor, where))
+
+
+def still_working(probe: dict[str, Any]) -> bool:
+    """Whether elements changed after the call had returned: it was not finished when it said so. Runs in the referee."""
+    pairs = zip(probe["then"], probe["now"], strict=True)
+    return any(bool(((then != now) & ~((then != then) & (now != now))).any()) for then, now in pairs)
+
+
+def _probed(output: Any) -> list[Any]:
+    return [tensor for tensor in _leaves(output) if type(tensor) is _Tensor and tensor.numel() > 0]
+
+
+def _place(tree: Any, dice: random.Random) -> Any:
+    """A copy of the tree whose tensors start at a chosen offset within a page."""
+    if isinstance(tree, _Tensor):
+        return _place_tensor(tree, dice)
+    if isinstance(tree, dict):
+        return {key: _place(item, dice) for key, item in tree.items()}
+    if isinstance(tree, list | tuple):
+        return type(tree)(_place(item, dice) for item in tree)
+    return tree
+
+
+def _place_tensor(tensor: Any, dice: random.Random) -> Any:
+    if tensor.numel() == 0:
+        return tensor.clone()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    nbytes = span * tensor.element_size()
+    room = _empty(nbytes + 2 * PAGE, dtype=_uint8)
+    start = (-room.data_ptr()) % PAGE + LINE * dice.randrange(PAGE // LINE)
+    flat = _view(_as_strided(room, (nbytes,), (1,), start), tensor.dtype)
+    _copy(flat, _as_strided(tensor, (span,), (1,), tensor.storage_offset()))
+    return _as_strided(flat, tensor.shape, tensor.stride(), flat.storage_offset())

@@ -1,0 +1,99 @@
+/* Measures what this CPU can do at most: prints one line of JSON. Arguments: threads, seconds per figure, bytes of the large array.
+   bandwidth: best of read, and of a copy with streaming stores, over arrays far larger than the caches;
+   cache_bandwidth: the same kind of read from a piece that fits a core's own cache;
+   flops: chains of fused multiply-adds in registers, as many as hide the latency. */
+#include <omp.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#define LANES 16
+#define STREAM(to, value) _mm512_stream_ps((float *)(to), (__m512)(value))
+#elif defined(__AVX__)
+#include <immintrin.h>
+#define LANES 8
+#define STREAM(to, value) _mm256_stream_ps((float *)(to), (__m256)(value))
+#else
+#define LANES 4
+#define STREAM(to, value) (*(to) = (value))
+#endif
+typedef float vec __attribute__((vector_size(LANES * 4)));
+enum { CHAINS = 12 };
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + 1e-9 * t.tv_nsec;
+}
+
+static volatile float sink;
+
+static double flops_once(int threads) {
+    const long steps = 2000000;
+    double start = now();
+#pragma omp parallel num_threads(threads)
+    {
+        vec a[CHAINS], b, c;
+        for (int l = 0; l < LANES; l++) b[l] = 0.999999f, c[l] = 1e-6f;
+        for (int k = 0; k < CHAINS; k++)
+            for (int l = 0; l < LANES; l++) a[k][l] = 1.0f + k;
+        for (long s = 0; s < steps; s++)
+#pragma GCC unroll 12
+            for (int k = 0; k < CHAINS; k++) a[k] = a[k] * b + c;
+        vec sum = a[0];
+        for (int k = 1; k < CHAINS; k++) sum += a[k];
+        sink = sum[0];
+    }
+    return 2.0 * LANES * CHAINS * steps * threads / (now() - start);
+}
+
+static double read_once(int threads, const vec *data, size_t count, int repeats, int shared) {
+    double start = now();
+#pragma omp parallel num_threads(threads)
+    {
+        size_t part = count / threads, first = shared ? part * omp_get_thread_num() : (size_t)omp_get_thread_num() * count;
+        size_t length = shared ? part : count;
+        vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
+        for (int r = 0; r < repeats; r++) {
+            for (size_t i = first; i + 4 <= first + length; i += 4)
+                s0 += data[i], s1 += data[i + 1], s2 += data[i + 2], s3 += data[i + 3];
+            __asm__ volatile("" : : : "memory");
+        }
+        sink = (s0 + s1 + s2 + s3)[0];
+    }
+    return (double)count * sizeof(vec) * repeats * (shared ? 1 : threads) / (now() - start);
+}
+
+static double copy_once(int threads, vec *to, const vec *from, size_t count) {
+    double start = now();
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (size_t i = 0; i < count; i++) STREAM(to + i, from[i]);
+    return 2.0 * count * sizeof(vec) / (now() - start);
+}
+
+int main(int argc, char **argv) {
+    int threads = argc > 1 ? atoi(argv[1]) : 1;
+    double seconds = argc > 2 ? atof(argv[2]) : 0.5;
+    size_t bytes = argc > 3 ? strtoull(argv[3], 0, 10) : (size_t)256 << 20;
+    size_t count = bytes / sizeof(vec) / threads / 4 * threads * 4;
+    vec *a = aligned_alloc(4096, count * sizeof(vec)), *b = aligned_alloc(4096, count * sizeof(vec));
+    if (!a || !b) return 1;
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (size_t i = 0; i < count; i++) a[i] = b[i] = (vec){0} + 1e-9f;
+    size_t small = (size_t)16 << 10;
+    double flops = 0, bandwidth = 0, cache = 0, value, end;
+    for (end = now() + seconds; now() < end;)
+        /* One thread alone, times the threads, is the better witness when other programs hold a core. */
+        if ((value = flops_once(threads)) > flops || (value = threads * flops_once(1)) > flops) flops = value;
+    for (end = now() + seconds; now() < end;)
+        if ((value = read_once(threads, a, count, 1, 1)) > bandwidth) bandwidth = value;
+    for (end = now() + seconds; now() < end;)
+        if ((value = copy_once(threads, a, b, count)) > bandwidth) bandwidth = value;
+    for (end = now() + seconds; now() < end;)
+        if ((value = read_once(threads, a, small / sizeof(vec), 20000, 0)) > cache) cache = value;
+    printf("{\"flops\": %.6g, \"bandwidth\": %.6g, \"cache_bandwidth\": %.6g}\n", flops, bandwidth, cache);
+    return 0;
+}

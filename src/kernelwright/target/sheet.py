@@ -1,0 +1,91 @@
+"""The Target noun and where its figures come from: a name (or "cpu") in, one frozen sheet out.
+
+Figures are in base units: bytes, bytes/s, FLOP/s. Sheets are data: an unknown GPU is added as one TOML file in any folder that
+`KERNELWRIGHT_TARGETS` names, and no code asks which names exist.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kernelwright.errors import ConfigError
+
+SHEETS = Path(__file__).parent / "sheets"
+KINDS = ("cpu", "cuda", "rocm", "ascend")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What the hardware can do at most. `origin` says how the figures were had: measured, estimated, or the vendor's."""
+
+    name: str
+    kind: str
+    title: str
+    cores: int
+    bandwidth: float
+    peak_flops: dict[str, float] = field(default_factory=dict)
+    cache_bandwidth: float = 0.0
+    last_level_cache: int = 0
+    caches: dict[str, int] = field(default_factory=dict)
+    shared_memory: int = 0
+    registers: int = 0
+    memory: int = 0
+    arch: str = ""
+    features: tuple[str, ...] = ()
+    threads_per_core: int = 1
+    origin: str = "vendor"
+    source: str = ""
+
+    def peak(self, dtype: str = "float32") -> float:
+        """FLOP/s for a dtype; one that the sheet does not name runs at the rate of float32."""
+        return self.peak_flops.get(dtype) or self.peak_flops.get("float32") or 0.0
+
+    @classmethod
+    def host(cls, *, measure: bool = False) -> Target:
+        """The CPU of this machine: measured figures when they are cached (or `measure` asks for them), a careful estimate otherwise."""
+        from kernelwright.target.cpu import describe_host
+
+        return describe_host(measure=measure)
+
+    @classmethod
+    def load(cls, name: str) -> Target:
+        """A target by name; "cpu" is this machine."""
+        if name == "cpu":
+            return cls.host()
+        files = _sheet_files()
+        if name not in files:
+            close = difflib.get_close_matches(name, ["cpu", *files], n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"there is no target {name!r}{hint} Known are: {', '.join(['cpu', *sorted(files)])}.")
+        return read_sheet(files[name])
+
+
+def known_targets() -> tuple[str, ...]:
+    """All names that `Target.load` understands."""
+    return ("cpu", *sorted(_sheet_files()))
+
+
+def read_sheet(path: Path) -> Target:
+    """One TOML sheet. A wrong key is an error with the file's name: a silently ignored figure would be a wrong roofline."""
+    try:
+        data: dict[str, Any] = tomllib.loads(path.read_text())
+        data.setdefault("name", path.stem)
+        data["features"] = tuple(data.get("features", ()))
+        if not data.get("source"):
+            raise ValueError("a sheet must say where its figures come from (source)")
+        if data.get("kind") not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(KINDS)}")
+        return Target(**data)
+    except (OSError, TypeError, ValueError) as error:
+        raise ConfigError(f"{path}: not a target sheet: {error}") from error
+
+
+def _sheet_files() -> dict[str, Path]:
+    """Sheets by name; a folder of the user comes last and so overrides ours."""
+    folders = [SHEETS, *(Path(part) for part in os.environ.get("KERNELWRIGHT_TARGETS", "").split(os.pathsep) if part)]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
