@@ -1,1 +1,10 @@
-""""""
+"""What to compute.
+
+1. `task.py` the Task noun: a file's text, the class asked for, a content hash. Imports no torch.
+2. `load.py` runs that text and gives the reference module, its arguments and inputs. Imports torch; for trusted workers.
+3. `footprint.py` counts the memory a task would take before anything is allocated.
+"""
+
+from kernelwright.task.task import Task
+
+__all__ = ["Task"]
