@@ -2,8 +2,9 @@
 
 A Sketch says *what is computed on which tile in which order*, in no particular language. It has declarations (sizes,
 tunables, tensors) and kernels that run one after another. A kernel's body is a list of statements over tiles: small
-dense arrays that are values, not storage (assigning a name binds it anew; a name bound before a loop and again inside
-it is carried from one iteration to the next).
+dense arrays that are values, not storage (assigning a name binds it anew; a name bound before a `range` loop and again
+inside it is carried from one iteration to the next, and keeps its shape and dtype there; a name first bound inside a loop
+ends with the iteration; a `parallel` loop cannot rebind a name from outside).
 
 Rules that every reader of a Sketch (interpreter, checker, each language's emitter) relies on:
 
@@ -12,7 +13,10 @@ Rules that every reader of a Sketch (interpreter, checker, each language's emitt
 * A tile always has its full shape. Elements of a `Load` outside the tensor read as `pad`; elements of a `Store` outside
   the tensor are dropped. A load that cannot be proved inside the tensor must give a `pad`.
 * Broadcasting follows NumPy. Reductions keep the reduced axes with extent 1 (use `Squeeze` to drop them).
-* Both sides of a binary operation have one dtype (Python numbers adapt to the tile); nothing is promoted silently.
+* Both sides of a binary operation have one dtype (Python numbers adapt to the tile); nothing is promoted silently. A
+  `Number` stands only where it meets a tile: in a `Binary` or `Where` with one, in a `Cast`, or as the value of a `Store`.
+* Axes of operations are counted from 0, never from the end; positions are never negative (there is no wrap-around).
+* Consecutive statements of a kernel run one after another: a parallel loop has ended before what follows it begins.
 * Iterations of a `parallel` loop are independent: no two write one place (unless the store is an atomic `add`, `max`,
   `min`), and none reads what another writes.
 * Hints (levels, unroll, vectorize, pipeline, a tunable's value) never change the result.
@@ -92,7 +96,8 @@ class At:
 @dataclass(frozen=True)
 class Pick:
     """Positions computed at run time: an integer tile. All picks of one region broadcast together, and the resulting axes
-    stand first in the region's shape, before those of the spans (NumPy's rule for separated advanced indices)."""
+    stand first in the region's shape, before those of the spans (NumPy's rule for separated advanced indices). In a Load
+    without `pad` the picked positions are taken on trust to lie inside the tensor; the interpreter raises when they do not."""
 
     indices: Tile
 
@@ -102,22 +107,24 @@ Axis = Span | At | Pick
 # ---------------------------------------------------------------- tile expressions
 
 UNARY = (
-    "neg abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
-    "acosh atanh sigmoid erf erfc erfinv lgamma floor ceil round trunc isnan isinf logical_not invert"
-).split()
+    "neg", "abs", "sign", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin",
+    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc",
+    "erfinv", "lgamma", "floor", "ceil", "round", "trunc", "isnan", "isinf", "logical_not", "invert",
+)  # fmt: skip
 """`round` is half to even; `sigmoid`, `rsqrt`, `reciprocal` are defined for accuracy and speed, not new meaning."""
 
 BINARY = (
-    "add sub mul div floordiv mod fmod pow maximum minimum atan2 copysign "
-    "eq ne lt le gt ge logical_and logical_or and or xor shl shr"
-).split()
+    "add", "sub", "mul", "div", "floordiv", "mod", "fmod", "pow", "maximum", "minimum", "atan2", "copysign", "eq", "ne",
+    "lt", "le", "gt", "ge", "logical_and", "logical_or", "and", "or", "xor", "shl", "shr",
+)  # fmt: skip
 """`maximum`/`minimum` propagate NaN. `div` is true division of floats; `floordiv` and `mod` follow Python, `fmod` follows C.
 Comparisons and logical_* give bool. `and or xor shl shr` are bitwise."""
 
-REDUCE = "sum prod max min any all".split()
-"""`max`/`min` propagate NaN. `sum`/`prod` of f16/bf16 must be written on a cast f32 tile."""
+REDUCE = ("sum", "prod", "max", "min", "any", "all")
+"""`max`/`min` propagate NaN. `sum`/`prod` of f16/bf16 must be written on a cast f32 tile. The dtype stays (sums of integers
+wrap); `any`/`all` are for bool. Over an empty axis the result is the neutral element (max: -inf or the least integer)."""
 
-SCAN = "sum prod max min logsumexp".split()
+SCAN = ("sum", "prod", "max", "min", "logsumexp")
 
 
 @dataclass(frozen=True)
@@ -150,7 +157,7 @@ class Iota:
 
 @dataclass(frozen=True)
 class Full:
-    """A tile of one value: accumulators and buffers. `level` is a hint: register, fast (cache or shared memory), accumulator."""
+    """A tile of one value: accumulators and buffers. `level` is a hint: register, fast (cache, shared memory), accumulator."""
 
     shape: tuple[Index, ...]
     value: float | int | bool
@@ -215,7 +222,7 @@ class Reduce:
 
 @dataclass(frozen=True)
 class ArgReduce:
-    """Position (i64) of the max or min along one axis, which stays with extent 1; the first one wins, NaN counts as the extreme."""
+    """Position (i64) of the max or min along one axis, which stays with extent 1; the first wins, NaN counts as the extreme."""
 
     op: Literal["max", "min"]
     x: Tile
@@ -309,8 +316,8 @@ class Part:
 
 
 Tile = (
-    Var | Number | FromIndex | Iota | Full | Load | Unary | Binary | Where | Cast | Bitcast | Reduce | ArgReduce | Scan | ArgSort
-    | Take | Gemm | Permute | Reshape | Squeeze | Unsqueeze | Expand | Part
+    Var | Number | FromIndex | Iota | Full | Load | Unary | Binary | Where | Cast | Bitcast | Reduce | ArgReduce | Scan
+    | ArgSort | Take | Gemm | Permute | Reshape | Squeeze | Unsqueeze | Expand | Part
 )  # fmt: skip
 
 # ---------------------------------------------------------------- statements
@@ -410,8 +417,8 @@ class Kernel:
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """Track hybrid only: one ATen operator left to torch, reading and writing declared tensors. `attributes` is a JSON object of
-    the other arguments."""
+    """Track hybrid only: one ATen operator left to torch, reading and writing declared tensors: `inputs` are its first
+    arguments by position, `attributes` is a JSON object of the others by name."""
 
     operator: str
     inputs: tuple[str, ...]
@@ -421,8 +428,9 @@ class LibraryCall:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A whole program. `returns` describes forward's result as a JSON tree whose leaves are tensor names (an input's name
-    returns that argument itself)."""
+    """A whole program. `returns` describes forward's result as a JSON tree: strings are tensor names (an input's or param's
+    name returns that tensor itself), arrays are tuples, `{"$list": [...]}` is a list, other objects are dicts; null,
+    numbers and booleans stand for themselves."""
 
     name: str
     doc: str
