@@ -5,8 +5,8 @@ How a measurement goes (parent side; imports no torch):
 1. `plan_blocks`   how many calls make a block, from eager's time and the data's size alone: a slow warm-up of the candidate
                    cannot cut its own sample;
 2. warm-up         two unrecorded blocks for every contender;
-3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block in
-                   shuffled order, each while the others are stopped (lane.py);
+3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
+                   in shuffled order, each while the others are stopped (lane.py);
 4. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
 5. suspicion       stopwatch against wall clock, CPU time in idle windows, time spent preparing, and what physics allows
                    (roofline.py) — in this order each is a reason to call it cheating;

@@ -1,8 +1,8 @@
 """One contender as the parent sees it while the clock runs: a worker in, timed blocks and suspicions out.
 
 A lane sends the stopwatch's messages (stopwatch.py), holds each claim against the parent's own wall clock, and looks at the
-process's CPU time in windows in which an honest kernel is idle. While another lane runs, this one is stopped (SIGSTOP): nobody can
-disturb a rival, and threads that spin after a parallel region cost nothing.
+process's CPU time in windows in which an honest kernel is idle. While another lane runs, this one is stopped (SIGSTOP): nobody
+can disturb a rival, and threads that spin after a parallel region cost nothing.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """The stopwatch: the only code that times calls, the same inside every contender's process (eager, torch.compile, candidate).
 
-In: a callable and, per block, a sealed bundle of n input sets from the referee. Out: the nanoseconds of n calls back to back, and
-any output of the block when asked. One block is three messages, so that the parent can watch the process between them:
+In: a callable and, per block, a sealed bundle of n input sets from the referee. Out: the nanoseconds of n calls back to back,
+and any output of the block when asked. One block is three messages, so that the parent can watch the process between them:
 
 1. `time_prepare`  copy the input sets to fresh pointers (64-byte aligned, offset within a page varied: (output − input) modulo
                    4 KiB alone moves a kernel by 1.5x, see docs/judge.md);
 2. `time_go`       run the n calls between two clock readings. Only the total counts: work moved from one call of a block into
-                   another gains nothing. Right after the last call, elements at positions nobody could know before are read out;
-3. `time_outputs`  hand over the outputs of one call and what was read out in step 2: if they differ now, work was still going on.
+                   another gains nothing. Right after the last call, elements at positions nobody could know before are read
+                   out;
+3. `time_outputs`  hand over the outputs of one call and what was read out in step 2: if they differ now, work was still going
+on.
 
 Every function that candidate code could replace is bound here at import, before that code is loaded. What the stopwatch says is
 still only a claim: the parent holds it against its own wall clock (clock.py).
@@ -70,7 +72,8 @@ class Stopwatch:
         raise ChannelGarbage(f"unknown request {op!r}")
 
     def prepare(self, header: dict[str, Any], fd: int, align: int) -> int:
-        """Copy the block's input sets into fresh memory. `align` seeds the pointers' offsets: alike for all contenders of a round."""
+        """Copy the block's input sets into fresh memory. `align` seeds the pointers' offsets: alike for all contenders of a
+        round."""
         self.release()
         dice = random.Random(align)
         self._sets = [_place(inputs, dice) for inputs in _unpack(header, fd)]
@@ -93,7 +96,8 @@ class Stopwatch:
         return total
 
     def outputs(self, index: int) -> tuple[Message, list[int]]:
-        """The outputs of one call of the last block, the elements read out after its last call, and whether all were plain tensors."""
+        """The outputs of one call of the last block, the elements read out after its last call, and whether all were plain
+        tensors."""
         held, last = self._outputs[index], self._outputs[-1]
         plain = all(type(tensor) is _Tensor for tensor in (*_leaves(held), *_leaves(last)))
         values = _pack(held)

@@ -47,7 +47,8 @@ class Target:
 
     @classmethod
     def host(cls, *, measure: bool = False) -> Target:
-        """The CPU of this machine: measured figures when they are cached (or `measure` asks for them), a careful estimate otherwise."""
+        """The CPU of this machine: measured figures when they are cached (or `measure` asks for them), a careful estimate
+        otherwise."""
         from kernelwright.target.cpu import describe_host
 
         return describe_host(measure=measure)
