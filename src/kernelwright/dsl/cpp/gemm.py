@@ -1,0 +1,184 @@
+"""Matrix products in C++: the register-blocked micro-kernel, its operand layouts, and the text of a call to it.
+
+In: where two operands and an accumulator lie (pointers and strides as C texts). Out: C++ text. The emitter owns buffers and loops;
+this file owns everything below a tile product. One source serves AVX2, AVX-512 and NEON: the vector width and the block of
+registers are compile-time constants of the machine that builds it.
+
+Layouts, for `C[m, n] (+)= A[m, k] @ B[k, n]`, all of one element type T (float, double, int32_t, int64_t):
+
+* A needs no packing: its elements are broadcast, so any strides do (`a_row` per row, and per contraction loop). Measured on
+  Zen 3/4: reading A in place is as fast as copying it, also at power-of-two pitches.
+* B must be contiguous along n. Either in place (`b_panel = PANEL<T>`, any pitch along k; reads whole vectors, so n must be a
+  multiple of LANES<T> or the memory behind the tile readable), or as panels: `[ceil(n / PANEL)][k][PANEL]`, zero-filled, with
+  `b_panel = k * PANEL` and pitch PANEL along k. Panels pay when rows of B are far apart and B is used for several blocks of rows.
+* C is a buffer with unit stride along n and pitch `c_row`, a multiple of LANES<T> that is at least n.
+
+The contraction may be a nest of up to three loops, each with its own strides in A and B: a convolution's (kh, kw, channel) is one
+call whose accumulators stay in registers throughout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelwright.sketch.nodes import DType
+
+ELEMENT = {DType.f32: "float", DType.f64: "double", DType.i32: "int32_t", DType.i64: "int64_t"}
+"""Accumulator dtypes the micro-kernel is instantiated for; operands of other dtypes are converted while they are copied."""
+
+PRELUDE = r"""
+// ---- matrix products: C[m, n] (+)= A[m, k] * B[k, n] on tiles, accumulators in registers
+#if defined(__AVX512F__)
+constexpr int VECTOR_BYTES = 64, BLOCK_ROWS = 12, BLOCK_VECTORS = 2;  // 24 of 32 registers accumulate
+#elif defined(__AVX__)
+constexpr int VECTOR_BYTES = 32, BLOCK_ROWS = 6, BLOCK_VECTORS = 2;  // 12 of 16
+#elif defined(__aarch64__)
+constexpr int VECTOR_BYTES = 16, BLOCK_ROWS = 6, BLOCK_VECTORS = 4;  // 24 of 32
+#else
+constexpr int VECTOR_BYTES = 16, BLOCK_ROWS = 4, BLOCK_VECTORS = 2;
+#endif
+template <typename T> constexpr int LANES = VECTOR_BYTES / sizeof(T);
+template <typename T> constexpr int PANEL = BLOCK_VECTORS * LANES<T>;
+template <typename T> constexpr long padded(long n) { return (n + PANEL<T> - 1) / PANEL<T> * PANEL<T>; }
+template <typename T> struct Vector { typedef T type __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias)); };
+
+struct Step { long count, a, b; };  // one loop of the contraction and how far A and B move in it
+
+template <typename T, int ROWS, int VECTORS>
+__attribute__((always_inline)) inline void gemm_registers(
+    Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, T* c, long c_row, bool fresh) {
+  typedef typename Vector<T>::type V;
+  V sum[ROWS][VECTORS];
+  if (fresh) {
+    for (int r = 0; r < ROWS; r++)
+      for (int v = 0; v < VECTORS; v++) sum[r][v] = V{};
+  } else {
+    for (int r = 0; r < ROWS; r++)
+      for (int v = 0; v < VECTORS; v++) sum[r][v] = *(const V*)(c + r * c_row + v * LANES<T>);
+  }
+  for (long o = 0; o < outer.count; o++)
+    for (long m = 0; m < middle.count; m++) {
+      const T* pa = a + o * outer.a + m * middle.a;
+      const T* pb = b + o * outer.b + m * middle.b;
+#pragma GCC unroll 4
+      for (long i = 0; i < inner.count; i++, pa += inner.a, pb += inner.b) {
+        V row[VECTORS];
+#pragma GCC unroll 8
+        for (int v = 0; v < VECTORS; v++) row[v] = *(const V*)(pb + v * LANES<T>);
+#pragma GCC unroll 16
+        for (int r = 0; r < ROWS; r++) {
+          const T scale = pa[r * a_row];
+#pragma GCC unroll 8
+          for (int v = 0; v < VECTORS; v++) sum[r][v] += scale * row[v];
+        }
+      }
+    }
+  for (int r = 0; r < ROWS; r++)
+    for (int v = 0; v < VECTORS; v++) *(V*)(c + r * c_row + v * LANES<T>) = sum[r][v];
+}
+
+// The rows that are left over when m is no multiple of BLOCK_ROWS.
+template <typename T, int ROWS, int VECTORS>
+__attribute__((always_inline)) inline void gemm_rest(
+    long rows, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, T* c, long c_row, bool fresh) {
+  if constexpr (ROWS > 0) {
+    if (rows == ROWS) gemm_registers<T, ROWS, VECTORS>(outer, middle, inner, a, a_row, b, c, c_row, fresh);
+    else gemm_rest<T, ROWS - 1, VECTORS>(rows, outer, middle, inner, a, a_row, b, c, c_row, fresh);
+  }
+}
+
+// One strip of VECTORS vectors of columns, all rows.
+template <typename T, int VECTORS>
+__attribute__((always_inline)) inline void gemm_strip(
+    long m, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, T* c, long c_row, bool fresh) {
+  long i = 0;
+  for (; i + BLOCK_ROWS <= m; i += BLOCK_ROWS)
+    gemm_registers<T, BLOCK_ROWS, VECTORS>(outer, middle, inner, a + i * a_row, a_row, b, c + i * c_row, c_row, fresh);
+  gemm_rest<T, BLOCK_ROWS - 1, VECTORS>(m - i, outer, middle, inner, a + i * a_row, a_row, b, c + i * c_row, c_row, fresh);
+}
+
+// A strip of columns of B (cache level 1) stays while all rows of A pass by (cache level 2).
+template <typename T>
+__attribute__((always_inline)) inline void gemm_tile(
+    long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row, bool fresh) {
+  long j = 0;
+  const bool in_place = b_panel == PANEL<T>;
+  if (m <= BLOCK_ROWS / 3 && in_place)  // few rows: wider strips keep enough sums in flight
+    for (; j + 3 * PANEL<T> <= n; j += 3 * PANEL<T>)
+      gemm_rest<T, BLOCK_ROWS / 3, 3 * BLOCK_VECTORS>(m, outer, middle, inner, a, a_row, b + j, c + j, c_row, fresh);
+  for (; j + PANEL<T> <= n; j += PANEL<T>)
+    gemm_strip<T, BLOCK_VECTORS>(m, outer, middle, inner, a, a_row, b + j / PANEL<T> * b_panel, c + j, c_row, fresh);
+  const T* rest = b + j / PANEL<T> * b_panel;
+  for (; j < n; j += LANES<T>, rest += LANES<T>)
+    gemm_strip<T, 1>(m, outer, middle, inner, a, a_row, rest, c + j, c_row, fresh);
+}
+"""
+
+TRANSPOSE = r"""
+// Panels of B from memory that is contiguous along k: squares of LANES x LANES are transposed in registers.
+template <typename T>
+inline void pack_transposed(long k, long n, const T* b, long b_column, T* panels) {
+  typedef typename Vector<T>::type V;
+  constexpr int L = LANES<T>;
+  for (long p = 0; p < n; p += PANEL<T>)
+    for (long s = p; s < p + PANEL<T>; s += L) {
+      T* out = panels + p * k + (s - p);
+      long i = 0;
+      if (s + L <= n)
+        for (; i + L <= k; i += L) {
+          V x[L];
+#pragma GCC unroll 16
+          for (int r = 0; r < L; r++) x[r] = *(const V*)(b + (s + r) * b_column + i);
+#pragma GCC unroll 4
+          for (int width = L / 2; width >= 1; width /= 2)
+#pragma GCC unroll 16
+            for (int r = 0; r < L; r++)
+              if (!(r & width)) {
+                V low = x[r], high = x[r + width], first, second;
+#pragma GCC unroll 16
+                for (int e = 0; e < L; e++) {
+                  first[e] = e & width ? high[e - width] : low[e];
+                  second[e] = e & width ? high[e] : low[e + width];
+                }
+                x[r] = first;
+                x[r + width] = second;
+              }
+#pragma GCC unroll 16
+          for (int r = 0; r < L; r++) *(V*)(out + (i + r) * PANEL<T>) = x[r];
+        }
+      for (; i < k; i++)
+        for (int r = 0; r < L; r++) out[i * PANEL<T> + r] = s + r < n ? b[(s + r) * b_column + i] : T(0);
+    }
+}
+"""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop of a contraction, outermost first: how often, and the stride of A and of B in it, as C texts."""
+
+    count: str
+    a: str
+    b: str
+
+
+def call(
+    dtype: DType,
+    m: str,
+    n: str,
+    loops: Sequence[Loop],
+    a: str,
+    a_row: str,
+    b: str,
+    b_panel: str,
+    c: str,
+    c_row: str,
+    fresh: str,
+) -> str:
+    """The C++ statement for one tile product; `fresh` is a C condition: overwrite C instead of adding to it."""
+    steps = [Loop("1", "0", "0")] * (3 - len(loops)) + list(loops)
+    if len(steps) != 3:
+        raise ValueError(f"a contraction of {len(loops)} loops; at most three fit one call")
+    texts = [f"Step{{{s.count}, {s.a}, {s.b}}}" for s in steps]
+    return f"gemm_tile<{ELEMENT[dtype]}>({m}, {n}, {', '.join(texts)}, {a}, {a_row}, {b}, {b_panel}, {c}, {c_row}, {fresh});"
