@@ -1,6 +1,6 @@
 """The suites: tables of ours from which KernelBench-style task files are made.
 
-1. A suite (`core`, `fused`, `modern`) is a compact table of `Row`s: what forward computes, from which inputs, with which layers.
+1. A suite (`core`, `fused`, `modern`) is a compact table of `Row`s: what forward computes, from which inputs and layers.
 2. `row.py` renders a row to the source of a task file: `Model`, `get_inputs`, `get_init_inputs`, and for rows with several
    shapes `get_inputs_dyn_list`.
 3. `load` gives the rendered tasks of a suite, `write` puts them into a folder, one file each, for `kernelwright bench`.
@@ -30,7 +30,7 @@ def load(suite: str) -> list[SuiteTask]:
 
 
 def write(suite: str, folder: Path | str) -> list[Path]:
-    """Write every task of a suite as `folder/NAME.py`, so that the files can be read, changed and benchmarked like any other."""
+    """Write every task of a suite as `folder/NAME.py`, to be read, changed and benchmarked like any other."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []

@@ -339,7 +339,7 @@ LOSSES = (
     ),
 )
 
-QKV = {name: "randn(B, H, S, D)" for name in ("q", "k", "v")}
+QKV = dict.fromkeys(("q", "k", "v"), "randn(B, H, S, D)")
 
 ATTENTION = (
     Row("attention", "attention", "F.scaled_dot_product_attention(q, k, v)", QKV, {"B": 2, "H": 8, "S": 384, "D": 64}),

@@ -1,8 +1,8 @@
 """Suite `fused`: chains of a matrix product or convolution and two to six operations behind it, as one compact table.
 
-A row of `TABLE` is a base with its sizes and the names of its steps; `STEPS` says what a step adds to the model's constructor and
-to its forward, for vectors `[B, C]`, signals `[B, C, L]`, images `[B, C, H, W]` and volumes `[B, C, D, H, W]`. A task's name is its
-base and its steps, so the table stays the only place where a chain is written down.
+A line of `TABLE` is a base and the chains behind it, each a list of steps; `step` says what one adds to the constructor and to
+forward, for vectors `[B, C]`, tokens `[B, S, C]`, signals `[B, C, L]`, images `[B, C, H, W]` and volumes `[B, C, D, H, W]`. A
+task's name is its base and its steps, so the table stays the only place where a chain is written down.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Base:
     shape: str
     rank: int
     sizes: Mapping[str, int]
-    forward: str = "x = self.base(x)"
+    dyn: tuple[Mapping[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Step:
 BASES: dict[str, Base] = {
     "linear": Base("gemm", "nn.Linear(K, C)", "B, K", 2, {"B": 256, "K": 1024, "C": 768}),
     "wide": Base("gemm", "nn.Linear(K, C)", "B, K", 2, {"B": 64, "K": 512, "C": 6144}),
-    "deep": Base("gemm", "nn.Linear(K, C, bias=False)", "B, K", 2, {"B": 128, "K": 6144, "C": 320}),
+    "deep": Base("gemm", "nn.Linear(K, C, bias=False)", "B, K", 2, {"B": 128, "K": 6144, "C": 320}, ({"B": 1}, {"B": 37})),
     "tokens": Base("gemm", "nn.Linear(K, C)", "B, S, K", 3, {"B": 8, "S": 96, "K": 384, "C": 512}),
     "conv1d": Base("conv", "nn.Conv1d(K, C, 5, padding=2)", "B, K, L", 3, {"B": 8, "K": 32, "C": 64, "L": 1024}),
     "conv": Base("conv", "nn.Conv2d(K, C, 3, padding=1)", "B, K, H, W", 4, {"B": 6, "K": 16, "C": 48, "H": 48, "W": 48}),
@@ -72,7 +72,7 @@ SPATIAL = {3: "1", 4: "1, 1", 5: "1, 1, 1"}
 
 
 def channels(rank: int, tokens: bool) -> str:
-    """Shape of a per-channel parameter: the channel is the last axis of vectors and tokens, the second of signals and images."""
+    """Shape of a per-channel parameter: channels are the last axis of vectors and tokens, the second of signals and images."""
     return "C" if rank == 2 or tokens else f"C, {SPATIAL[rank]}"
 
 
@@ -141,29 +141,36 @@ def step(name: str, rank: int, tokens: bool) -> Step:
 
 
 TABLE = """
-linear: bias relu | gelu scale | silu scale bias | bias relu divide | shift mish | scale leaky gelu | sigmoid sum logsumexp
-linear: batch_norm gelu relu | batch_norm bias divide silu | group_norm hardtanh | group_norm leaky sum | max_pool sum scale
-linear: avg_pool gelu scale max | dropout softmax | relu divide dropout layer_norm | scale gelu add layer_norm | residual relu l2_norm
-linear: sigmoid project logsumexp | relu project softmax | bias tanh gate clamp | shift scale relu max centre gelu | hardswish add sum
+linear: bias relu | gelu scale | silu scale bias | bias relu divide | shift mish | scale leaky gelu
+linear: sigmoid sum logsumexp | batch_norm gelu relu | batch_norm bias divide silu | group_norm hardtanh
+linear: group_norm leaky sum | max_pool sum scale | avg_pool gelu scale max | dropout softmax
+linear: relu divide dropout layer_norm | scale gelu add layer_norm | residual relu l2_norm | sigmoid project logsumexp
+linear: relu project softmax | bias tanh gate clamp | shift relu centre gelu max | hardswish add sum
 linear: scale batch_norm | clamp softplus log_softmax | mean gelu | elu gain tanh
-wide: softmax | gelu softmax | scale self_add clamp logsumexp mish | max centre gelu | silu divide clamp tanh clamp | log_softmax
-wide: sum max mean logsumexp | group_norm silu gain silu | bias hardtanh mish layer_norm | dropout mean
+wide: softmax | gelu softmax | scale self_add clamp logsumexp mish | centre gelu max | silu divide clamp tanh clamp
+wide: log_softmax | sum max mean logsumexp | group_norm silu gain silu | bias hardtanh mish layer_norm | dropout mean
 deep: relu | bias gelu | batch_norm scale softmax | scale hardtanh gelu | add relu | layer_norm silu
 deep: shift divide sigmoid l2_norm | group_norm min bias
-tokens: gelu | silu scale | add layer_norm | layer_norm gelu project | softmax | bias relu add | dropout add layer_norm relu
-tokens: tanh gate sum
+tokens: gelu | silu scale | add layer_norm | layer_norm gelu project | softmax | bias relu add
+tokens: dropout add layer_norm relu | tanh gate sum
 conv1d: relu | batch_norm gelu | gelu max_pool | bias tanh global_mean | instance_norm leaky avg_pool | softmax scale
-conv: relu bias | shift hardswish max_pool mish | shift tanh shift avg_pool | batch_norm relu | batch_norm scale | group_norm tanh hardswish self_add logsumexp
-conv: gain leaky gelu | instance_norm divide | min tanh tanh | mish mish | scale min | gelu global_mean softmax | hardswish relu max_pool
-conv: relu hardswish | avg_pool sigmoid total | divide leaky | bias clamp scale min | group_norm scale max_pool clamp
-valid: group_norm mean | tanh scale bias max_pool | softmax max_pool max_pool | instance_norm gain relu | floor_at bias scale
+conv: relu bias | shift hardswish max_pool mish | shift tanh shift avg_pool | batch_norm relu | batch_norm scale
+conv: group_norm tanh hardswish self_add logsumexp | gain leaky gelu | instance_norm divide | min tanh tanh
+conv: mish mish | scale min | gelu global_mean softmax | hardswish relu max_pool | relu hardswish
+conv: avg_pool sigmoid total | divide leaky | bias scale min softplus | group_norm scale max_pool clamp
+valid: group_norm mean | tanh scale bias max_pool | softmax max_pool max_pool | instance_norm gain relu
+valid: floor_at bias scale
 stride: batch_norm relu max_pool | silu gain | hardsigmoid gate global_max | leaky avg_pool group_norm
 point: batch_norm silu | relu gain global_mean | l2_norm gelu | bias softplus sum
 depth: batch_norm relu | hardswish pointwise_conv relu | gelu gain bias | batch_norm leaky pointwise_conv clamp
-conv3d: min softmax | relu leaky gelu sigmoid bias | group_norm total | divide max_pool global_mean | gain clamp max | softmax max_pool | mish tanh
-deconv: bias tanh | softmax bias scale sigmoid | min sum gelu bias | global_mean bias logsumexp | gelu group_norm | bias clamp scale clamp divide
-up: batch_norm tanh max_pool group_norm | mish bias hardtanh scale | scale max_pool hardtanh global_mean tanh | shift tanh
-up3d: batch_norm avg_pool | softmax sigmoid | sum gelu | scale clamp global_max | leaky gain leaky max_pool | logsumexp hardswish shift clamp max
+conv3d: min spatial_softmax | relu leaky gelu sigmoid bias | group_norm total | divide max_pool global_mean
+conv3d: gain clamp max | softmax max_pool | mish tanh
+deconv: bias tanh | softmax bias scale sigmoid | min sum gelu bias | global_mean bias logsumexp | gelu group_norm
+deconv: bias clamp scale clamp divide
+up: batch_norm tanh max_pool group_norm | mish bias hardtanh scale | scale max_pool hardtanh global_mean tanh
+up: shift tanh
+up3d: batch_norm avg_pool | softmax sigmoid | sum gelu | scale tanh global_max | leaky gain leaky max_pool
+up3d: logsumexp hardswish shift elu
 """
 
 
@@ -174,7 +181,7 @@ def row(base_name: str, steps: list[str]) -> Row:
     rank = base.rank
     layers = [f"self.base = {base.layer}"]
     forward = ["inputs = x"] if "residual" in steps else []
-    forward.append(base.forward)
+    forward.append("x = self.base(x)")
     inputs = {"x": f"randn({base.shape})"}
     for name in steps:
         one = step(name, rank, tokens)
@@ -184,7 +191,15 @@ def row(base_name: str, steps: list[str]) -> Row:
         if name in ("global_mean", "global_max", "total"):
             rank = 2
     forward.append("return x")
-    return Row("_".join([base_name, *steps]), f"{base.family}_chain", "\n".join(forward), inputs, base.sizes, "\n".join(layers))
+    return Row(
+        "_".join([base_name, *steps]),
+        f"{base.family}_chain",
+        "\n".join(forward),
+        inputs,
+        base.sizes,
+        "\n".join(layers),
+        base.dyn,
+    )
 
 
 def rows() -> tuple[Row, ...]:

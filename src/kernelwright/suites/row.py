@@ -1,8 +1,8 @@
 """One row of a suite's table, and how it becomes the source of a task file.
 
 In: a `Row`: sizes by upper-case name, layers and forward as Python lines, inputs as expressions over the sizes.
-Out: the text of a KernelBench-style file. Upper-case sizes that the layers use become arguments of `Model.__init__`, in lower case,
-and are passed by `get_init_inputs`: so a row exercises constructor arguments without spelling them out.
+Out: the text of a KernelBench-style file. Sizes that the layers use become arguments of `Model.__init__`, in lower case, and
+are passed by `get_init_inputs`: so a row exercises constructor arguments without spelling them out.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class SuiteTask(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """What a task computes. `forward` is an expression, or several lines that end in `return`; `dyn` lists other sizes to run."""
+    """What a task computes. `forward` is an expression, or lines that end in `return`; `dyn` lists other sizes to run."""
 
     name: str
     family: str
