@@ -24,7 +24,9 @@ def config_command(as_json: Annotated[bool, typer.Option("--json", help="Print o
     for title in ("setting", "value", "from", "what it does"):
         table.add_column(title)
     for key, value in values.items():
-        table.add_row(key, str(value).lower() if isinstance(value, bool) else str(value), loaded.origins[key], _doc(Settings, key))
+        table.add_row(
+            key, str(value).lower() if isinstance(value, bool) else str(value), loaded.origins[key], _doc(Settings, key)
+        )
     console = Console()
     console.print(table)
     for variable in loaded.ignored:

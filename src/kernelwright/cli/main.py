@@ -88,7 +88,9 @@ def build_app(arguments: Sequence[str]) -> typer.Typer:
 
 
 def _root(
-    version: bool = typer.Option(False, "--version", is_eager=True, help="Print the version.", callback=lambda on: _version(on)),
+    version: bool = typer.Option(
+        False, "--version", is_eager=True, help="Print the version.", callback=lambda on: _version(on)
+    ),
 ) -> None:
     """PyTorch in; a verified, faster kernel out."""
 

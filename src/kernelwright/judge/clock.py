@@ -27,7 +27,7 @@ from kernelwright.errors import JudgeError
 from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.lane import Block, Lane, LaneFault, Worker
 from kernelwright.judge.roofline import Work, expected_seconds, impossible_seconds
-from kernelwright.judge.statistics import Interval, paired_ratio, self_noise
+from kernelwright.judge.statistics import Interval, lower_quartile, paired_ratio, self_noise
 from kernelwright.judge.verdict import Timing
 from kernelwright.target import Target
 
@@ -91,7 +91,8 @@ def measure(
     try:
         finding = race.run(budget_s)
     except LaneFault as fault:
-        return Measurement(None, {"status": "crashed", "reason": f"forward failed in a timed call: {_said(fault.reply)}"})
+        reason = f"forward failed in a timed call: {_said(fault.reply)}"
+        return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
     finding = finding or race.suspicion(impossible_seconds(work, target))
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
@@ -230,16 +231,16 @@ class _Race:
         if lane.busy_windows >= 2:
             return _cheating("background work: the process kept computing while no call was running")
         mine, theirs = lane.blocks, honest.blocks
-        gap = median(block.wall - block.claimed for block in mine)
+        # An accusation needs three quarters of the candidate's blocks against it: one loaded moment is no proof.
+        gap = lower_quartile([block.wall - block.claimed for block in mine])
         usual = median(block.wall - block.claimed for block in theirs)
         if gap > 5 * usual + 0.001 + 0.3 * median(block.wall for block in mine):
             return _cheating(
                 f"its clock is off: calls claimed {_ms(mine, 'claimed')} but took {_ms(mine, 'wall')} on the wall clock"
             )
-        preparing = median(block.prepare_wall for block in mine)
-        normal = median(block.prepare_wall for block in theirs)
-        if preparing > 2 * normal + 0.002 and preparing - normal > 0.5 * median(block.claimed for block in mine):
-            return _cheating("work outside the timed calls: receiving its inputs took far longer than it takes an idle process")
+        extra = lower_quartile([block.preparing for block in mine]) - 1.5 * median(block.preparing for block in theirs)
+        if extra > 0.001 and extra > 0.3 * median(block.claimed for block in mine):
+            return _cheating("work outside the timed calls: receiving its inputs cost it far more CPU time than it costs eager")
         fastest = median(block.seconds for block in mine)
         if fastest < impossible:
             return _cheating(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from kernelwright.judge.channel import Channel, ChannelGarbage, Message, close_all
@@ -24,6 +25,8 @@ class Worker(Protocol):
 
     @property
     def channel(self) -> Channel: ...
+    @property
+    def pid(self) -> int: ...
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def cpu_seconds(self) -> float: ...
@@ -31,13 +34,14 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block."""
+    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is the CPU
+    time of the main thread while it received its inputs: unlike wall time, other programs do not lengthen it."""
 
     seconds: float
     calls: int
     claimed: float
     wall: float
-    prepare_wall: float
+    preparing: float
 
 
 class LaneFault(Exception):
@@ -62,9 +66,9 @@ class Lane:
     def run_block(self, header: dict[str, Any], fd: int, align: int, *, watch: bool = False) -> Block:
         """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
-        started = time.perf_counter()
+        idle = main_thread_seconds(self.worker.pid)
         self._ask({"op": "time_prepare", "header": header, "align": align}, [fd])
-        prepared = time.perf_counter()
+        preparing = main_thread_seconds(self.worker.pid) - idle
         if watch:
             self._watch_idle()
         before = time.perf_counter()
@@ -76,7 +80,7 @@ class Lane:
         if watch:
             self._watch_idle()
         claimed = nanoseconds * 1e-9
-        return Block(claimed / calls, calls, claimed, wall, prepared - started)
+        return Block(claimed / calls, calls, claimed, wall, preparing)
 
     def fetch_outputs(self, call: int) -> tuple[Message, list[int]]:
         """The outputs of one call of the last block; the descriptors become the caller's."""
@@ -110,3 +114,11 @@ class Lane:
         if not reply.get("ok"):
             raise LaneFault(self.name, reply)
         return reply, received
+
+
+def main_thread_seconds(pid: int) -> float:
+    """CPU time of a process's first thread, to the nanosecond while it waits; 0 where the kernel does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0

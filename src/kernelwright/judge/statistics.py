@@ -51,3 +51,8 @@ def self_noise(first: Sequence[float], second: Sequence[float]) -> float:
     """How far a contender measured against itself strays from 1.00: the far end of its ratio's interval."""
     ratio = paired_ratio(first, second)
     return max(abs(ratio.high - 1.0), abs(1.0 - ratio.low))
+
+
+def lower_quartile(values: Sequence[float]) -> float:
+    """The value that three quarters of the sample exceed or equal."""
+    return sorted(values)[len(values) // 4]

@@ -6,10 +6,9 @@ and any output of the block when asked. One block is three messages, so that the
 1. `time_prepare`  copy the input sets to fresh pointers (64-byte aligned, offset within a page varied: (output − input) modulo
                    4 KiB alone moves a kernel by 1.5x, see docs/judge.md);
 2. `time_go`       run the n calls between two clock readings. Only the total counts: work moved from one call of a block into
-                   another gains nothing. Right after the last call, elements at positions nobody could know before are read
-                   out;
-3. `time_outputs`  hand over the outputs of one call and what was read out in step 2: if they differ now, work was still going
-on.
+                   another gains nothing. Right after the last call, elements at random positions are read out;
+3. `time_outputs`  hand over the outputs of one call, and what was read out in step 2 beside what is there now: if they differ,
+                   work was still going on.
 
 Every function that candidate code could replace is bound here at import, before that code is loaded. What the stopwatch says is
 still only a claim: the parent holds it against its own wall clock (clock.py).
@@ -22,14 +21,14 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from kernelwright.judge import bundle
 from kernelwright.judge.channel import ChannelGarbage, Message
 
-Call = Callable[[Sequence[Any]], Any]
+Call = Callable[[list[Any]], Any]
 
 PAGE, LINE = 4096, 64
 PROBES = 512
@@ -44,7 +43,24 @@ _remainder = torch.remainder
 _copy, _view = torch.Tensor.copy_, torch.Tensor.view
 _Tensor, _uint8, _int64 = torch.Tensor, torch.uint8, torch.int64
 _pack, _unpack, _leaves = bundle.pack, bundle.unpack, bundle.tensors
-_gc_collect, _gc_disable, _gc_enable = gc.collect, gc.disable, gc.enable
+_gc_disable, _gc_enable = gc.disable, gc.enable
+
+
+class Contender(Protocol):
+    """What a worker that runs a model offers to the stopwatch (candidate.py)."""
+
+    state: dict[str, Any]
+
+    def call(self, inputs: list[Any]) -> Any: ...
+
+
+def handle(contender: Contender, message: Message, fds: Sequence[int]) -> tuple[Message, list[int]]:
+    """Answer a `time_*` message of a worker's loop; the stopwatch itself is kept in the contender's state."""
+    stopwatch = contender.state.get("stopwatch")
+    if stopwatch is None:
+        stopwatch = contender.state["stopwatch"] = Stopwatch(contender.call)
+    answer: tuple[Message, list[int]] = stopwatch.handle(message, fds)
+    return answer
 
 
 class Stopwatch:
@@ -77,7 +93,6 @@ class Stopwatch:
         self.release()
         dice = random.Random(align)
         self._sets = [_place(inputs, dice) for inputs in _unpack(header, fd)]
-        _gc_collect()
         return len(self._sets)
 
     def go(self) -> int:

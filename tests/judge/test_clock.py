@@ -1,0 +1,164 @@
+"""The clock against real processes: honest contenders get a timing, each way of fooling it gets a finding."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from racers import ForkedWorker, racer, referee, running
+
+from kernelwright.judge import stopwatch
+from kernelwright.judge.clock import MAX_CALLS, Measurement, measure, plan_blocks
+from kernelwright.target import Target
+
+SHEET = Target(
+    name="test",
+    kind="cpu",
+    title="a generous machine",
+    cores=1,
+    bandwidth=1e12,
+    cache_bandwidth=1e13,
+    last_level_cache=32 << 20,
+    peak_flops={"float32": 1e15},
+)
+INPUTS = [torch.rand(256, 300) + 0.1]
+FACTS = {"eager_seconds": 4e-4, "input_bytes": INPUTS[0].nbytes, "output_bytes": INPUTS[0].nbytes, "dtype": "float32"}
+
+
+def reference(inputs: list[Any]) -> Any:
+    return torch.cumsum(torch.softmax(inputs[0], -1), -1)
+
+
+def judge(call: Callable[[list[Any]], Any], *, sheet: Target = SHEET, compiled: ForkedWorker | None = None) -> Measurement:
+    workers = [racer(call), racer(reference), referee(reference, INPUTS)]
+    with running(*workers, *([compiled] if compiled else [])):
+        return measure(workers[0], workers[1], compiled, workers[2], facts=FACTS, target=sheet, threads=1, budget_s=0.5)
+
+
+def test_an_honest_kernel_gets_a_timing_with_its_interval() -> None:
+    result = judge(reference, compiled=racer(reference))
+    assert result.finding is None
+    timing = result.timing
+    assert timing is not None
+    assert timing.speedup_low <= timing.speedup <= timing.speedup_high
+    assert timing.rounds >= 7
+    assert timing.compile_ms is not None
+    assert timing.speedup_vs_compile is not None
+    assert timing.noise >= 0
+    assert timing.roofline_fraction is not None
+
+
+def test_a_kernel_that_answers_from_memory_is_wrong_on_fresh_data() -> None:
+    memory: dict[Any, Any] = {}
+
+    def replay(inputs: list[Any]) -> Any:
+        return memory.setdefault(tuple(inputs[0].shape), reference(inputs) if not memory else None)
+
+    assert_cheating(judge(replay), "timed calls are wrong")
+
+
+def test_an_output_that_is_finished_after_the_clock_stopped() -> None:
+    def deferred(inputs: list[Any]) -> Any:
+        out = torch.zeros_like(inputs[0])
+
+        def work() -> None:
+            time.sleep(0.002)
+            out.copy_(reference(inputs))
+
+        threading.Thread(target=work).start()
+        return out
+
+    assert_cheating(judge(deferred), "still changing|timed calls are wrong")
+
+
+def test_a_thread_that_computes_between_calls() -> None:
+    started: list[threading.Thread] = []
+
+    def with_background_work(inputs: list[Any]) -> Any:
+        if not started:
+            started.append(threading.Thread(target=_spin, daemon=True))
+            started[0].start()
+        return reference(inputs)
+
+    assert_cheating(judge(with_background_work), "background work")
+
+
+def _spin() -> None:
+    data = torch.rand(200, 200)
+    while True:
+        data = torch.tanh(data)
+
+
+def test_a_stopwatch_that_was_tampered_with_disagrees_with_the_wall() -> None:
+    real = stopwatch._now
+    base = real()
+
+    def slow(inputs: list[Any]) -> Any:
+        stopwatch._now = lambda: base + 10**12 + (real() - base) // 50
+        time.sleep(0.002)
+        return reference(inputs)
+
+    assert_cheating(judge(slow), "wall clock")
+
+
+def test_work_done_while_inputs_are_received() -> None:
+    real = stopwatch._copy
+
+    def patched(inputs: list[Any]) -> Any:
+        def copy(to: Any, source: Any) -> Any:
+            reference(inputs)
+            return real(to, source)
+
+        stopwatch._copy = copy
+        return reference(inputs)
+
+    assert_cheating(judge(patched), "outside the timed calls")
+
+
+def test_faster_than_the_hardware_allows() -> None:
+    crawling = Target(**{**SHEET.__dict__, "bandwidth": 1e6, "cache_bandwidth": 1e6})
+    assert_cheating(judge(reference, sheet=crawling), "hardware allows")
+
+
+def test_a_failing_call_is_a_crash_and_not_an_error_of_the_judge() -> None:
+    def fails(inputs: list[Any]) -> Any:
+        raise ValueError("no")
+
+    finding = judge(fails).finding
+    assert finding is not None
+    assert finding["status"] == "crashed"
+    assert "ValueError: no" in finding["reason"]
+
+
+def test_torch_compile_failing_costs_only_its_own_figures() -> None:
+    def fails(inputs: list[Any]) -> Any:
+        raise RuntimeError("no compiler")
+
+    result = judge(reference, compiled=racer(fails))
+    assert result.timing is not None
+    assert result.timing.compile_ms is None
+    assert "torch.compile was not timed" in result.warnings[0]
+
+
+def assert_cheating(result: Measurement, words: str) -> None:
+    assert result.timing is None
+    assert result.finding is not None
+    assert result.finding["status"] == "cheating"
+    assert any(word in result.finding["reason"] for word in words.split("|")), result.finding
+
+
+@pytest.mark.parametrize(
+    ("eager", "size", "calls"),
+    [(10.0, 1 << 20, 1), (1e-9, 1 << 10, MAX_CALLS), (1e-4, 8 << 20, 2), (1e-4, 1 << 30, 1), (1e-3, 0, 6)],
+)
+def test_a_block_is_sized_by_eager_and_by_the_cache(eager: float, size: int, calls: int) -> None:
+    assert plan_blocks(eager, size, 32 << 20).calls == calls
+
+
+def test_slow_tasks_get_fewer_rounds_and_no_second_eager() -> None:
+    assert plan_blocks(5.0, 1, 1).rounds < plan_blocks(0.1, 1, 1).rounds
+    assert not plan_blocks(5.0, 1, 1).pair_eager

@@ -1,0 +1,97 @@
+"""Targets: the machine at hand, sheets as data, and what a wrong sheet says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kernelwright.errors import ConfigError
+from kernelwright.target import Target, known_targets, measure
+from kernelwright.target.cpu import cpu_features, cpu_info, flops_per_cycle
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def test_the_host_is_described_without_measuring() -> None:
+    host = Target.host()
+    assert host.kind == "cpu"
+    assert host.origin == "estimated"
+    assert host.cores >= 1
+    assert host.bandwidth > 1e9
+    assert host.peak("float32") >= host.peak("float64") > 1e9
+
+
+def test_a_measurement_is_remembered_and_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    figures = iter(
+        [
+            {"flops": 2e11, "bandwidth": 3e10, "cache_bandwidth": 2e11},
+            {"flops": 1e11, "bandwidth": 4e10, "cache_bandwidth": 1e11},
+        ]
+    )
+    monkeypatch.setattr(measure, "run_benchmark", lambda cores, seconds: next(figures))
+    Target.host(measure=True)
+    host = Target.host(measure=True)
+    assert (host.origin, host.peak(), host.bandwidth) == ("measured", 2e11, 4e10)
+    assert Target.host() == host
+
+
+def test_a_damaged_cache_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = measure._cache_file("model", 2)
+    file.parent.mkdir(parents=True)
+    for text in ("", "{", '{"flops": "x"}', '{"flops": 0, "bandwidth": 1, "cache_bandwidth": 1, "date": ""}'):
+        file.write_text(text)
+        assert measure.cached("model", 2) is None
+
+
+def test_the_benchmark_builds_and_gives_three_figures() -> None:
+    figures = measure.run_benchmark(1, 0.01)
+    assert set(figures) == set(measure.FIGURES)
+    assert all(value > 1e8 for value in figures.values())
+
+
+@pytest.mark.parametrize("name", [name for name in known_targets() if name != "cpu"])
+def test_every_sheet_is_complete_and_names_its_source(name: str) -> None:
+    sheet = Target.load(name)
+    assert sheet.name == name
+    assert sheet.source
+    assert sheet.arch
+    assert sheet.peak("float16") > sheet.peak("float32") > 1e12
+    assert sheet.bandwidth > 1e11
+    assert sheet.shared_memory > 0
+
+
+def test_a_dtype_the_sheet_does_not_name_runs_at_float32_rate() -> None:
+    assert Target.load("t4").peak("bfloat16") == Target.load("t4").peak("float32")
+
+
+def test_an_unknown_target_suggests_the_nearest() -> None:
+    with pytest.raises(ConfigError, match=r"did you mean h100\?"):
+        Target.load("h10")
+
+
+def test_a_sheet_of_the_users_own_is_found_and_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_TARGETS", str(tmp_path))
+    sheet = tmp_path / "mychip.toml"
+    sheet.write_text('title = "x"\nkind = "ascend"\ncores = 8\nbandwidth = 1e11\nsource = "me"\n')
+    assert Target.load("mychip").kind == "ascend"
+    for wrong in ('kind = "cuda"', 'kind = "toaster"\nsource = "me"', "=", 'kind = "cuda"\nsource = "me"\nspeed = 3'):
+        sheet.write_text(wrong)
+        with pytest.raises(ConfigError, match=r"mychip\.toml"):
+            Target.load("mychip")
+
+
+def test_features_and_model_come_from_cpuinfo(tmp_path: Path) -> None:
+    file = tmp_path / "cpuinfo"
+    file.write_text(
+        "processor : 0\nmodel name\t: Fast 9000\ncpu family: 6\nmodel : 1\nflags\t: fpu avx2 fma avx512f\n\nprocessor: 1\n"
+    )
+    info = cpu_info(file)
+    assert info["model"] == "Fast 9000 (6-1)"
+    features = cpu_features(info)
+    assert features == ("fma", "avx2", "avx512f")
+    assert flops_per_cycle(features) == 64
+    assert cpu_info(tmp_path / "missing")["model"]
