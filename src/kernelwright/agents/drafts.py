@@ -1,0 +1,118 @@
+"""The built-in Designer and Coder as a worker: a task in, drafts (sketch and kernel file) out, best guess first.
+
+`Drafter` is the parent's side and imports no torch. `serve` is the worker's side: forked from the judge's template, it executes the
+task file, captures the module, designs and lowers. A task that crashes or hangs costs only this worker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright import errors
+from kernelwright.judge.channel import Channel, ChannelClosed, ChannelError
+from kernelwright.judge.limits import GIB, Limits
+from kernelwright.judge.template import Template
+from kernelwright.task import Task
+
+DESIGN_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the drafts are for."""
+
+    dsl: str
+    track: str = "pure"
+    effort: str = "quick"
+    count: int = 3
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One design and the kernel it was lowered to. `predicted_ms` is the cost model's guess."""
+
+    sketch: str
+    kernel: str
+    notes: tuple[str, ...] = ()
+    predicted_ms: float | None = None
+
+
+class Drafter:
+    """Asks a fresh worker for drafts of each task."""
+
+    def __init__(self, template: Template) -> None:
+        self._template = template
+
+    def drafts(self, task: Task, request: Request, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
+        """Raises what the worker met (TaskError, UnsupportedOperator, …) as the same error, in one sentence."""
+        worker = self._template.spawn("agents.drafts:serve", sandboxed=False, limits=Limits(memory=64 * GIB))
+        try:
+            reply, _ = worker.request(
+                {
+                    "task": {"path": task.path, "source": task.source, "class_name": task.class_name},
+                    "dsl": request.dsl,
+                    "track": request.track,
+                    "effort": request.effort,
+                    "count": request.count,
+                },
+                timeout=timeout,
+            )
+        except ChannelError as error:
+            reason = worker.exit_reason(wait=0.5) if isinstance(error, ChannelClosed) else error
+            raise errors.KernelwrightError(f"{task.path}: designing a kernel did not finish: {reason}") from error
+        finally:
+            worker.stop()
+        if not reply.get("ok"):
+            raise _error(reply)
+        return [
+            Draft(item["sketch"], item["kernel"], tuple(item["notes"]), item.get("predicted_ms")) for item in reply["drafts"]
+        ]
+
+
+class DraftError(errors.KernelwrightError):
+    """An error that was met in the drafting worker, with its own sentence and exit code."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+def _error(reply: dict[str, Any]) -> errors.KernelwrightError:
+    return DraftError(str(reply.get("error")), int(reply.get("exit_code", 2)))
+
+
+def serve(channel: Channel) -> None:
+    """The worker: answers one request."""
+    message, _ = channel.receive(None)
+    try:
+        channel.send({"ok": True, "drafts": _make(message)})
+    except errors.KernelwrightError as error:
+        channel.send({"ok": False, "error": str(error), "exit_code": error.exit_code})
+    except Exception as error:
+        import traceback
+
+        traceback.print_exc()
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        sentence = f"the built-in designer failed: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+        channel.send({"ok": False, "error": sentence, "exit_code": 1})
+
+
+def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
+    from kernelwright.design import design_task
+    from kernelwright.dsl import language
+    from kernelwright.sketch.print import to_source
+
+    task = Task.from_source(**message["task"])
+    coder = language(message["dsl"])
+    drafts = []
+    for design in design_task(task, track=message["track"], effort=message["effort"])[: message["count"]]:
+        drafts.append(
+            {
+                "sketch": to_source(design.sketch),
+                "kernel": coder.lower(design.sketch, state=design.state),
+                "notes": list(design.notes),
+                "predicted_ms": design.predicted_ms,
+            }
+        )
+    return drafts

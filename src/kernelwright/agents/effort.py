@@ -1,0 +1,48 @@
+"""Effort presets: the single source of defaults for how hard a job tries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelwright.errors import ConfigError
+
+EffortName = Literal["quick", "standard", "thorough"]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named."""
+
+    name: str
+    drafts: int
+    measured: int
+
+
+PRESETS = {
+    "quick": Effort("quick", drafts=3, measured=1),
+    "standard": Effort("standard", drafts=6, measured=3),
+    "thorough": Effort("thorough", drafts=12, measured=8),
+}
+
+
+def preset(name: str) -> Effort:
+    """The preset of this name, or one sentence that lists them."""
+    if name not in PRESETS:
+        raise ConfigError(f"effort {name!r} is unknown; choose one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """`90`, `60s`, `5m`, `1h` as seconds."""
+    number, unit = (text[:-1], text[-1]) if text and text[-1] in UNITS else (text, "s")
+    try:
+        value = float(number) * UNITS[unit]
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise ConfigError(f"budget {text!r} is not a duration; write for example 60s, 5m or 1h")
+    return value
