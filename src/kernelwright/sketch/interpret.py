@@ -167,11 +167,13 @@ class _Machine:
         self.integers = integers
         self.order = order
         self.observer = observer
+        self.known: dict[int, torch.Tensor] = {}  # by object, within one statement: shared parts are evaluated once
         owned = {t.name for t in sketch.tensors if t.role in ("output", "temp")}
         self.mutable = owned | {t.name for t in sketch.tensors if t.role == "view" and t.source in owned}
 
     def block(self, body: Sequence[nodes.Statement], names: dict[str, torch.Tensor]) -> None:
         for statement in body:
+            self.known = {}
             match statement:
                 case nodes.Assign(name, value):
                     names[name] = self.tile(value, names)
@@ -246,11 +248,19 @@ class _Machine:
 
     def tile(self, tile: nodes.Tile, names: dict[str, torch.Tensor], like: torch.dtype | None = None) -> torch.Tensor:
         """The value of an expression; `like` is the dtype that a bare number takes here."""
+        if isinstance(tile, nodes.Number):
+            if like is None:
+                raise SketchError(
+                    f"the number {tile.value} meets no tile to take its dtype from", hint="use full([], …, dtype)"
+                )
+            return torch.tensor(tile.value, dtype=like)
+        if id(tile) not in self.known:
+            self.known[id(tile)] = self.computed(tile, names)
+        return self.known[id(tile)]
+
+    def computed(self, tile: nodes.Tile, names: dict[str, torch.Tensor]) -> torch.Tensor:
+        """Loads and elementwise maths."""
         match tile:
-            case nodes.Number(value):
-                if like is None:
-                    raise SketchError(f"the number {value} meets no tile to take its dtype from", hint="use full([], …, dtype)")
-                return torch.tensor(value, dtype=like)
             case nodes.Var(name):
                 if name not in names:
                     raise SketchError(f"{name} is read before it is bound")
