@@ -1,0 +1,214 @@
+"""The candidate's worker: loads a kernel file and answers the parent, in a process that is closed in and trusted with nothing.
+
+In (requests, one at a time): `load` (source, constructor arguments, seed), `weights`, `time_prepare`/`time_go`/… (stopwatch.py),
+`collect` (outputs of the last block and its inputs as they are now), `held` (outputs of earlier calls once more), `trace_on`,
+`trace_off`. Out: replies with tensors as sealed bundles; a failure of the kernel is a reply too: {"ok": false, "kind", "type",
+"error", "trace"}.
+
+A correctness trial and a timed block are the same three requests, run by the same lines of code: nothing on the stack, in the
+environment or in the grad mode tells them apart. Whatever this process says is checked by the parent and the referee; what is
+captured here at import only makes tampering harder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from kernelwright.judge import bundle
+from kernelwright.judge.channel import Channel, Message, close_all
+from kernelwright.judge.stopwatch import Stopwatch
+from kernelwright.judge.trace import Trace
+
+MEMORY_WORDS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "bad_alloc", "out of memory")
+BUILD_WORDS = ("error building extension", "undefined symbol", "cannot open shared object", "ninja is required", "compilation failed")
+HELD = 3
+
+_Tensor = torch.Tensor
+_no_grad = torch.no_grad
+_pack, _unpack, _clone, _leaves = bundle.pack, bundle.unpack, bundle.clone, bundle.tensors
+_exit = os._exit
+
+
+class Contender:
+    """One loaded kernel and what is kept between requests."""
+
+    def __init__(self) -> None:
+        self.model: Any = None
+        self.stopwatch = Stopwatch(self.call)
+        self.held: list[Any] = []
+        self.trace: Trace | None = None
+
+    def call(self, inputs: Sequence[Any]) -> Any:
+        """The one way in which a kernel is ever called."""
+        with _no_grad():
+            return self.model(*inputs)
+
+    def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        op = message["op"]
+        if op.startswith("time_"):
+            with self.trace or contextlib.nullcontext():
+                return self.stopwatch.handle(message, fds)
+        if op == "load":
+            return self.load(message, fds[0])
+        if op == "weights":
+            return self.weights(message, fds[0])
+        if op == "collect":
+            return self.collect(int(message["call"]))
+        if op == "held":
+            return _reply_with({"held": self.held[int(message["index"])]})
+        if op == "trace_on":
+            self.trace = Trace()
+            return {"ok": True}, []
+        if op == "trace_off":
+            seen, self.trace = (self.trace.operators if self.trace else set()), None
+            compiled = any(name.startswith(("torch._inductor.compile_fx", "torch._inductor.codecache")) for name in sys.modules)
+            return {"ok": True, "operators": sorted(seen)[:200], "compiler": compiled}, []
+        raise ValueError(f"unknown request {op!r}")
+
+    def load(self, message: Message, fd: int) -> tuple[Message, list[int]]:
+        """Run the kernel file and construct its class under the seed, as the referee constructed the reference."""
+        init = _unpack(message["init"], fd, writable=True)
+        torch.set_num_threads(int(message["threads"]))
+        module = _run_file(message["source"])
+        kind = getattr(module, message["class"], None)
+        if kind is None:
+            raise NoSuchClass(f"the kernel file defines no class {message['class']}")
+        torch.manual_seed(int(message["seed"]))
+        with _no_grad():
+            self.model = kind(*init["args"], **init["kwargs"])
+        if hasattr(self.model, "eval"):
+            self.model.eval()
+        return {"ok": True, "state": _state(self.model)}, []
+
+    def weights(self, message: Message, fd: int) -> tuple[Message, list[int]]:
+        # Extra buffers of the kernel's own are its business; that all of the reference's names are there, the parent has checked.
+        self.model.load_state_dict(_unpack(message["weights"], fd, writable=True), strict=False)
+        return {"ok": True}, []
+
+    def collect(self, call: int) -> tuple[Message, list[int]]:
+        """Outputs of a call of the last block, and its inputs as the call left them. Then the inputs are overwritten: an output
+        that secretly is an input will differ when it is sent again."""
+        outputs, inputs = self.stopwatch._outputs[call], self.stopwatch._sets[call]
+        odd = oddity(outputs)
+        if odd:
+            return {"ok": True, "odd": odd}, []
+        reply, fds = _reply_with({"outputs": outputs, "inputs_after": inputs})
+        for tensor in _leaves(inputs):
+            with contextlib.suppress(RuntimeError):
+                tensor.fill_(1)
+        self.held = [*self.held[-HELD + 1 :], outputs]
+        return reply, fds
+
+
+class NoSuchClass(Exception):
+    """The kernel file lacks the class it must define."""
+
+
+def serve(channel: Channel) -> None:
+    """Answer until the parent is gone. Every reply carries the number of its request."""
+    contender = Contender()
+    for name in [name for name in sys.modules if name.split(".")[0] == "kernelwright"]:
+        del sys.modules[name]  # a kernel file stands alone: it cannot import us
+    while True:
+        message, fds = channel.receive(None)
+        sent: list[int] = []
+        try:
+            reply, sent = contender.answer(message, fds)
+        except BaseException as error:
+            reply = describe_failure(error)
+        finally:
+            close_all(fds)
+        channel.send({**reply, "id": message.get("id")}, sent)
+        close_all(sent)
+
+
+def describe_failure(error: BaseException) -> Message:
+    """An exception of the kernel as data: its kind (build, memory, exit, crash), its text, and the end of its traceback."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, subprocess.CalledProcessError):
+        text = "\n".join([text, *(_text(part) for part in (error.stderr, error.output) if part)])
+    kind = "crash"
+    lowered = text.lower()
+    if isinstance(error, MemoryError) or any(word in lowered for word in MEMORY_WORDS):
+        kind = "memory"
+    elif isinstance(error, SystemExit):
+        kind, text = "exit", f"the kernel called sys.exit({error.code!r})"
+    elif _is_build_failure(error) or any(word in lowered for word in BUILD_WORDS):
+        kind = "build"
+    trace = "".join(traceback.format_exception(error, limit=-6))
+    return {"ok": False, "kind": kind, "type": type(error).__name__, "error": text[-6000:], "trace": trace[-4000:]}
+
+
+def _is_build_failure(error: BaseException) -> bool:
+    return isinstance(error, SyntaxError | ImportError | subprocess.CalledProcessError | NoSuchClass | FileNotFoundError) or getattr(
+        error, "while_loading", False
+    )
+
+
+def oddity(tree: Any) -> str:
+    """What is not plain about an output: a subclass or a lazy object may do its work only when it is looked at."""
+    if type(tree) is _Tensor:
+        if tree.device.type != "cpu" or tree.layout is not torch.strided:
+            return f"an output is a {tree.layout} tensor on {tree.device}"
+        return ""
+    if isinstance(tree, _Tensor):
+        return f"an output is a {type(tree).__name__}, not exactly a torch.Tensor"
+    if tree is None or type(tree) in (bool, int, float, str):
+        return ""
+    if type(tree) in (list, tuple) or type(tree).__module__ == "torch.return_types" or _is_named_tuple(tree):
+        return next(filter(None, map(oddity, tree)), "")
+    if type(tree) is dict or type(tree).__name__ == "OrderedDict":
+        return next(filter(None, map(oddity, tree.values())), "")
+    return f"an output is a {type(tree).__name__}, not a torch.Tensor"
+
+
+def _is_named_tuple(tree: Any) -> bool:
+    return isinstance(tree, tuple) and hasattr(type(tree), "_fields") and type(tree).__iter__ is tuple.__iter__
+
+
+def _run_file(source: str) -> Any:
+    path = os.path.join(os.getcwd(), "kernel.py")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    spec = importlib.util.spec_from_file_location("kernel", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kernel"] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        with contextlib.suppress(Exception):
+            error.while_loading = True  # type: ignore[attr-defined]
+        raise
+    return module
+
+
+def _state(model: Any) -> list[Any]:
+    """Names, shapes and dtypes of the parameters and buffers, or nothing when the class has none to load."""
+    if not isinstance(model, torch.nn.Module):
+        return []
+    return [[name, list(value.shape), str(value.dtype)] for name, value in model.state_dict().items() if isinstance(value, _Tensor)]
+
+
+def _reply_with(trees: dict[str, Any]) -> tuple[Message, list[int]]:
+    reply: Message = {"ok": True}
+    fds = []
+    for name, tree in trees.items():
+        packed = _pack(tree)
+        reply[name] = packed.header
+        fds.append(packed.fd)
+    return reply, fds
+
+
+def _text(part: Any) -> str:
+    return part.decode(errors="replace") if isinstance(part, bytes) else str(part)
