@@ -1,0 +1,244 @@
+"""What must come out of one trial, and whether something is it: inputs in, an expectation; received outputs in, a finding out.
+
+Order of the checks: structure, shape, dtype, values, inputs unchanged. A value beyond its bound (numerics.py) is excused only where
+the reference itself cannot decide: the fp64 reference is run again under noise a few roundings in size, and a place counts as
+undecided when its own answer moves there as far (an index of tied values, a quantiser at a step). An index must still lie in the
+range of the reference's answers. Everything else is a finding: a dictionary with `status`, `reason` and perhaps `mismatch`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from kernelwright.judge import numerics, regions
+from kernelwright.judge.numerics import Difference, Yardstick
+from kernelwright.judge.reference import Reference
+from kernelwright.task import tree
+
+Finding = dict[str, Any]
+
+EXCUSE_RUNS = 12
+EXCUSE_SECONDS = 6.0
+EXCUSE_NOISE = 8
+"""Times the drift: what a kernel may do to an intermediate value before a discontinuity."""
+EXCUSABLE_SHARE = 0.02
+"""Of a float output: more wrong places than this are not bad luck at a step."""
+
+
+class Expectation:
+    """The reference's answers for one set of inputs. Costs one native and one fp64 run; noise is run only when it matters."""
+
+    def __init__(self, reference: Reference, inputs: list[Any], reach: int, *, label: str = "") -> None:
+        self.reference = reference
+        self.inputs = inputs
+        self.reach = reach
+        self.label = label
+        output, self.inputs_after = reference.native_tree(inputs)
+        self._output = output
+        self.named = tree.leaves(output, "output")
+        self.native = [(name, leaf) for name, leaf in self.named if isinstance(leaf, torch.Tensor)]
+        wide = reference.wide(inputs)
+        fits = wide is not None and [leaf.shape for _, leaf in wide] == [leaf.shape for _, leaf in self.native]
+        self.wide: list[Any] = [leaf for _, leaf in wide] if wide is not None and fits else [leaf for _, leaf in self.native]
+        self.is_wide = fits
+        self._noise_runs: list[list[Any]] | None = None
+        self._yardsticks: dict[int, Yardstick] = {}
+
+    def check(self, received: Any, inputs_after: list[Any] | None = None) -> Finding | None:
+        """The first thing that is wrong with what a kernel returned, or None."""
+        return self.check_outputs(received) or (None if inputs_after is None else self.check_inputs(inputs_after))
+
+    def check_outputs(self, received: Any) -> Finding | None:
+        """Structure, shapes, dtypes and values of the outputs."""
+        named = tree.leaves(received, "output")
+        if [name for name, _ in named] != [name for name, _ in self.named]:
+            return _finding(
+                "wrong_shape", f"the kernel returns {_outline(named)} where the reference returns {_outline(self.named)}"
+            )
+        index = 0
+        for (name, got), (_, want) in zip(named, self.named, strict=True):
+            if not isinstance(want, torch.Tensor):
+                if type(got) is not type(want) or (got != want and not _close(got, want)):
+                    return _finding("wrong_values", f"{name} is {got!r}, the reference gives {want!r}")
+                continue
+            finding = self._check_tensor(name, got, want, index)
+            if finding:
+                return finding
+            index += 1
+        return None
+
+    def check_inputs(self, after: list[Any]) -> Finding | None:
+        """An input may be written to only where the reference writes to it, and then with the same result."""
+        mine, theirs, left = tree.tensors(self.inputs), tree.tensors(after), tree.tensors(self.inputs_after)
+        if len(mine) != len(theirs):
+            return _finding("cheating", "the kernel changed the list of its inputs")
+        for index, (before, now, reference) in enumerate(zip(mine, theirs, left, strict=True)):
+            if before.shape != now.shape or before.dtype != now.dtype:
+                return _finding("cheating", f"the kernel changed the shape or dtype of input {index}")
+            if _identical(before, now) or _identical(reference, now):
+                continue
+            if not _identical(before, reference) and torch.allclose(
+                now.double(), reference.double(), 1e-5, 1e-6, equal_nan=True
+            ):
+                continue
+            return _finding("cheating", f"the kernel overwrites its input {index}, which the reference leaves unchanged")
+        return None
+
+    def rebuild(self, tensors: list[Any]) -> Any:
+        """A value of the reference's structure with these tensors in place of its own."""
+        rest = iter(tensors)
+        return tree.transform(self._output, lambda _: next(rest))
+
+    def relative_error(self) -> float:
+        """Torch's own error against fp64, relative to the output's scale (the worst output): how well conditioned the trial is."""
+        worst = 0.0
+        for (_, own), truth in zip(self.native, self.wide, strict=True):
+            if own.is_floating_point() and own.numel():
+                finite = torch.isfinite(own) & torch.isfinite(truth)
+                scale = float(torch.where(finite, truth.double(), 0.0).square().mean().sqrt())
+                error = float(torch.where(finite, own.double() - truth.double(), 0.0).square().mean().sqrt())
+                worst = max(worst, error / scale / numerics.unit(own.dtype) if scale else 0.0)
+        return worst
+
+    @property
+    def nbytes(self) -> int:
+        """Memory held, roughly: inputs, answers, and the yardsticks made so far."""
+        held = (*tree.tensors(self.inputs), *tree.tensors(self.inputs_after), *self.wide, *(leaf for _, leaf in self.native))
+        yardsticks = sum(5 * 8 * int(stick.truth.numel()) for stick in self._yardsticks.values())
+        return yardsticks + sum(int(tensor.numel() * tensor.element_size()) for tensor in held)
+
+    def odd_shares(self) -> tuple[float, float]:
+        """How much of the outputs is NaN, and how much infinite: by right in some tasks (a mask), a bad sign when it grows."""
+        floats = [leaf for _, leaf in self.native if leaf.is_floating_point() and leaf.numel()]
+        total = max(1, sum(leaf.numel() for leaf in floats))
+        nan, infinite = (sum(int(test(leaf).sum()) for leaf in floats) for test in (torch.isnan, torch.isinf))
+        return nan / total, infinite / total
+
+    def _check_tensor(self, name: str, got: Any, want: Any, index: int) -> Finding | None:
+        if not isinstance(got, torch.Tensor):
+            return _finding("wrong_shape", f"{name} is a {type(got).__name__} where the reference returns a tensor")
+        if got.shape != want.shape:
+            reason = f"{name} has shape {list(got.shape)}, the reference's has {list(want.shape)}"
+            return _finding("wrong_shape", reason)
+        if got.dtype != want.dtype:
+            return _finding("wrong_dtype", f"{name} has dtype {_dtype(got)}, the reference's has {_dtype(want)}")
+        if got.numel() == 0:
+            return None
+        exact = not (want.is_floating_point() or want.is_complex())
+        if exact:
+            difference = numerics.compare_exact(got, want, self.wide[index])
+        else:
+            difference = self._yardstick(index).judge(got)
+        if difference.count:
+            difference = self._excuse(difference, got, want, index, exact)
+        return self._report(name, got, self.wide[index] if not exact else want, difference) if difference.count else None
+
+    def _yardstick(self, index: int) -> Yardstick:
+        if index not in self._yardsticks:
+            native, wide = self.native[index][1], self.wide[index]
+            self._yardsticks[index] = Yardstick(native, wide, self.reach, lambda: [run[index] for run in self._noise()])
+        return self._yardsticks[index]
+
+    def _noise(self) -> list[list[Any]]:
+        """Outputs under noise of half the drift; more runs when there are few elements to pool."""
+        if self._noise_runs is None:
+            smallest = min((leaf.numel() for _, leaf in self.native if leaf.is_floating_point()), default=1)
+            runs = 2 if smallest >= numerics.FEW else 6
+            size = numerics.drift(self._dtype(), self.reach) / 2
+            found = [self.reference.wide(self.inputs, noise=size, seed=seed) for seed in range(1, runs + 1)]
+            self._noise_runs = [[leaf for _, leaf in run] for run in found if run is not None and self._alike(run)]
+        return self._noise_runs
+
+    def _excuse(self, difference: Difference, got: Any, want: Any, index: int, exact: bool) -> Difference:
+        """Take out the places that the reference itself cannot decide."""
+        wrong, share = difference.wrong.clone(), difference.count / want.numel()
+        if not exact and share > EXCUSABLE_SHARE and difference.count > 1:
+            return difference
+        size = EXCUSE_NOISE * numerics.drift(self._dtype(), self.reach)
+        low, high = (want.min(), want.max()) if exact and want.dtype != torch.bool else (None, None)
+        undecided = torch.zeros_like(wrong)
+        truth, received = numerics.real(self.wide[index]), numerics.real(got)
+        started = time.monotonic()
+        for seed in range(100, 100 + EXCUSE_RUNS):
+            run = self.reference.wide(self.inputs, noise=size, seed=seed, everywhere=exact)
+            if run is None or not self._alike(run) or not bool((wrong & ~undecided).any()):
+                break
+            other = run[index][1]
+            if exact:
+                undecided |= other != self.wide[index]
+                if low is not None:
+                    low, high = torch.minimum(low, other.min()), torch.maximum(high, other.max())
+            else:
+                moved, off = (numerics.real(other) - truth).abs(), (received - truth).abs()
+                undecided |= ~torch.isfinite(moved) | (2 * moved >= off)
+            if time.monotonic() - started > EXCUSE_SECONDS:
+                break
+        if low is not None:
+            undecided &= (got >= low) & (got <= high)
+        return Difference(wrong & ~undecided, difference.error, difference.bound)
+
+    def _alike(self, run: list[tuple[str, Any]]) -> bool:
+        return [leaf.shape for _, leaf in run] == [leaf.shape for _, leaf in self.native]
+
+    def _dtype(self) -> Any:
+        floats = [
+            leaf.dtype for leaf in (*(leaf for _, leaf in self.native), *tree.tensors(self.inputs)) if leaf.is_floating_point()
+        ]
+        return floats[0] if floats else torch.float32
+
+    def _report(self, name: str, got: Any, want: Any, difference: Difference) -> Finding:
+        wrong, error = difference.wrong, difference.error
+        if got.is_complex():
+            got, want = torch.view_as_real(got), torch.view_as_real(want)
+        region = regions.describe(wrong)
+        worst = (error * wrong).nan_to_num(0.0, torch.inf, torch.inf).flatten().argmax()
+        reason = (
+            f"{name} is wrong in {difference.count} of {wrong.numel()} elements ({region}) on {self.label or 'these inputs'}"
+        )
+        return _finding(
+            "wrong_values",
+            reason,
+            {
+                "output": name,
+                "wrong": difference.count,
+                "total": wrong.numel(),
+                "region": region,
+                "worst_error": _plain(error.flatten()[worst]),
+                "bound": _plain(difference.bound.expand(wrong.shape).flatten()[worst]),
+                "samples": list(regions.samples(got, want, wrong)),
+                "trial": self.label,
+            },
+        )
+
+
+def _finding(status: str, reason: str, mismatch: dict[str, Any] | None = None) -> Finding:
+    return {"status": status, "reason": reason, "mismatch": mismatch}
+
+
+def _identical(left: Any, right: Any) -> bool:
+    """Equal bit by bit as far as values go: NaN equals NaN."""
+    if left.is_floating_point() or left.is_complex():
+        return bool(((left == right) | ((left != left) & (right != right))).all())
+    return bool(torch.equal(left, right))
+
+
+def _close(got: Any, want: Any) -> bool:
+    return isinstance(got, float) and isinstance(want, float) and abs(got - want) <= 1e-5 * abs(want)
+
+
+def _plain(value: Any) -> float | None:
+    number = float(value)
+    return number if number == number and abs(number) != float("inf") else None
+
+
+def _dtype(tensor: Any) -> str:
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _outline(named: list[tuple[str, Any]]) -> str:
+    if len(named) == 1 and named[0][0] == "output":
+        return "one tensor" if isinstance(named[0][1], torch.Tensor) else f"a {type(named[0][1]).__name__}"
+    return f"{len(named)} values ({', '.join(name for name, _ in named[:6])}{' …' if len(named) > 6 else ''})"

@@ -1,0 +1,116 @@
+"""Other inputs of the same shapes: a draw of the task's own inputs in, the same inputs under another distribution or layout out.
+
+A kernel may be right only on the data the task file happens to draw: positive numbers, no ties, nothing large, contiguous memory.
+Only floating-point tensors change. What they hold decides how far one may go: whole numbers, masks and probability rows keep
+their kind, everything else gets all distributions; `plan.py` then drops those on which the reference itself is not finite or not
+well conditioned. Integer inputs keep what the task's own function draws, so indices stay in range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from kernelwright.task import tree
+
+Change = Callable[[Any, torch.Generator], Any]
+
+
+def _spread(tensor: Any) -> float:
+    """A typical size, used to keep new values at the task's own scale."""
+    finite = tensor[torch.isfinite(tensor)].double()
+    size = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
+    return size or 1.0
+
+
+def _normal(tensor: Any, dice: torch.Generator) -> Any:
+    return torch.randn(tensor.shape, generator=dice) * _spread(tensor)
+
+
+def _sparse(tensor: Any, dice: torch.Generator) -> Any:
+    """One element in 64 is left, so most sums have one or a few terms: precision lost on a term cannot average out."""
+    return _normal(tensor, dice) * (torch.rand(tensor.shape, generator=dice) < 1 / 64)
+
+
+def _sorted(tensor: Any, dice: torch.Generator) -> Any:
+    return _normal(tensor, dice).reshape(tensor.shape).sort(dim=-1).values if tensor.dim() else _normal(tensor, dice)
+
+
+DISTRIBUTIONS: dict[str, Change] = {
+    "normal": _normal,
+    "sparse": _sparse,
+    "large": lambda tensor, dice: _normal(tensor, dice) * 64,
+    "negative": lambda tensor, dice: -_normal(tensor, dice).abs(),
+    "shifted": lambda tensor, dice: _normal(tensor, dice) + 3 * _spread(tensor),
+    "tiny": lambda tensor, dice: _normal(tensor, dice) * 2**-12,
+    "ties": lambda tensor, dice: (torch.randn(tensor.shape, generator=dice) * 2).round() * 0.5,
+    "sorted": _sorted,
+    "zeros": lambda tensor, dice: torch.zeros(tensor.shape),
+    "ones": lambda tensor, dice: torch.ones(tensor.shape),
+}
+"""In the order in which they are worth their time."""
+
+POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "ties", "sorted"}
+"""Distributions that still say something when their values are made positive, for tasks that are not defined below zero."""
+
+
+def kind(tensor: Any) -> str:
+    """What a drawn input holds: `real`, or something whose kind must be kept (`whole`, `probability`, `integer`)."""
+    if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.numel() == 0:
+        return "integer"
+    if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
+        return "whole"
+    values = tensor.double()
+    if bool((values == values.round()).all()):
+        return "whole"
+    if tensor.dim() and tensor.shape[-1] > 1 and bool((values >= 0).all()):
+        sums = values.sum(-1)
+        if bool(((sums - 1).abs() < 1e-2).all()):
+            return "probability"
+    return "real"
+
+
+def redistribute(
+    inputs: list[Any], name: str, seed: int, *, positive: bool = False, only: int | None = None
+) -> list[Any] | None:
+    """The inputs under another distribution; None when it would change nothing. `only` restricts it to the i-th tensor."""
+    change = DISTRIBUTIONS[name]
+    dice = torch.Generator().manual_seed(seed)
+    changed = [0, 0]
+
+    def apply(tensor: Any) -> Any:
+        changed[0] += 1
+        what = kind(tensor)
+        if what in ("integer", "whole") or (only is not None and only != changed[0] - 1):
+            return tensor
+        fresh = change(tensor, dice)
+        if what == "probability":
+            fresh = torch.softmax(fresh, -1)
+        elif positive:
+            fresh = fresh.abs() + (0.0 if name in ("sparse", "ties") else 2**-10)
+        changed[1] += 1
+        return fresh.to(tensor.dtype)
+
+    result = [tree.transform(item, apply) for item in inputs]
+    return result if changed[1] else None
+
+
+def strided(inputs: list[Any], seed: int) -> list[Any] | None:
+    """The same values in non-contiguous memory: transposed storage or a slice of something larger; None if nothing can change."""
+    dice = torch.Generator().manual_seed(seed)
+    changed = [0]
+
+    def apply(tensor: Any) -> Any:
+        if tensor.dim() == 0 or tensor.numel() < 2:
+            return tensor
+        changed[0] += 1
+        if tensor.dim() > 1 and min(tensor.shape[-2:]) > 1 and torch.rand((), generator=dice) < 0.5:
+            return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+        room = torch.zeros((*tensor.shape[:-1], tensor.shape[-1] * 2 + 3), dtype=tensor.dtype)
+        view = room[..., 1 : 1 + tensor.shape[-1]] if tensor.dim() > 1 else room[1 : 1 + 2 * tensor.shape[0] : 2]
+        return view.copy_(tensor)
+
+    result = [tree.transform(item, apply) for item in inputs]
+    return result if changed[0] else None

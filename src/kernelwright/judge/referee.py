@@ -1,0 +1,294 @@
+"""The referee: the trusted process that knows the task. Requests come in over a channel, inputs, expected facts and findings go out.
+
+`Referee` is the plain object (tests use it without a process); `serve` puts it behind a channel. Requests, by `op`:
+
+- `open`         {path, source, class_name, seed?}    → {facts} and the constructor's arguments as a bundle
+- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state; or {mode: "seed", seed}
+- `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
+- `draw`         {trial}                              → {header} and the inputs as a bundle
+- `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
+- `flags`        {}                                   → {flags}: what the task cannot tell
+- `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
+- `check_timed`  {call, header, probe_header}, fds    → {finding} for one call of the last timed draw
+
+Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the user.
+`expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections import OrderedDict
+from typing import Any
+
+import torch
+
+from kernelwright.errors import TaskError
+from kernelwright.judge import bundle, freshen, nulls, stopwatch
+from kernelwright.judge.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
+from kernelwright.judge.expect import Expectation, Finding
+from kernelwright.judge.plan import Planner, Trial
+from kernelwright.judge.reference import Reference
+from kernelwright.judge.weights import randomised
+from kernelwright.task import Task, tree
+from kernelwright.task.load import load_task, require_outputs
+
+REMEMBERED_BYTES = 1 << 29
+"""Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
+
+
+class Referee:
+    """One task under judgement. `seed` decides construction and every draw; it is secret unless given."""
+
+    def __init__(self, task: Task, seed: int | None = None) -> None:
+        self.task = task
+        self.seed = secrets.randbits(48) if seed is None else seed
+        self.loaded = load_task(task)
+        self.loaded.require_memory()
+        self.reference = Reference(self.loaded, self.loaded.construct(self.seed))
+        self.trials: list[Trial] = []
+        self.budget = 5.0
+        self._timed: list[list[Any]] = []
+        self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
+        self.reach = 1
+        self.facts = self._facts()
+
+    def expect(self, trial: Trial) -> Expectation:
+        """The expectation of a trial, remembered while memory allows."""
+        if trial in self._memory:
+            self._memory.move_to_end(trial)
+            return self._memory[trial]
+        made = Expectation(self.reference, trial.draw(self.reference), self.reach, label=trial.label)
+        self._memory[trial] = made
+        while len(self._memory) > 1 and sum(item.nbytes for item in self._memory.values()) > REMEMBERED_BYTES:
+            self._memory.popitem(last=False)
+        return made
+
+    def weights(self, names: dict[str, list[int]] | None) -> tuple[str, dict[str, Any] | None]:
+        """Send state by name where the candidate's state has all names and shapes of the reference; otherwise both sides are
+        constructed under one seed. The reference is set accordingly."""
+        own = self.reference.model.state_dict()
+        fits = names is not None and all(list(names.get(name, [-1])) == list(value.shape) for name, value in own.items())
+        self._memory.clear()
+        if not fits or not own:
+            self.reference.set_weights(self.loaded.construct(self.seed).state_dict())
+            return "seed", None
+        state = randomised(self.loaded.construct(self.seed), self.seed + 1)
+        self.reference.set_weights(state)
+        return "names", state
+
+    def plan(self, budget_s: float) -> list[Trial]:
+        """Choose the trials for about this many seconds of the referee's work."""
+        self.budget = budget_s
+        self.trials = Planner(self.reference, self.facts["shapes"], self.expect, self.seed ^ 0x5EED).plan(budget_s)
+        return self.trials
+
+    def draw(self, trial: int) -> list[Any]:
+        """The inputs of a planned trial."""
+        known = self._memory.get(self.trials[trial])
+        return known.inputs if known else self.trials[trial].draw(self.reference)
+
+    def check(self, trial: int, outputs: Any, inputs_after: list[Any] | None) -> Finding | None:
+        """What is wrong with a candidate's answer to a planned trial, or None."""
+        return self.expect(self.trials[trial]).check(outputs, inputs_after)
+
+    def flags(self) -> list[str]:
+        """What the planned trials cannot tell apart; the cheap distinct ones suffice, since one that tells is enough."""
+        chosen = self.trials or [Trial(self.seed)]
+        return nulls.flags(self.reference, [self.expect(trial) for trial in chosen]) + self._own_flags()
+
+    def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
+        """Input sets for one timed block: the task's own distribution, changed anew for every block and call."""
+        base = self.loaded.draw(self.seed + 7)[0]
+        if freshen.changes_anything(base):
+            self._timed = [freshen.freshen(base, seed + call) for call in range(calls)]
+        else:
+            self._timed = [self.loaded.draw(seed + call)[0] for call in range(calls)]
+        return self._timed
+
+    def check_timed(self, call: int, outputs: Any, probe: dict[str, Any]) -> Finding | None:
+        """Hold the outputs of a timed call against the reference, and what was read right after the call against now."""
+        if stopwatch.still_working(probe):
+            return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
+        label = "the inputs of a timed call"
+        return Expectation(self.reference, self._timed[call], self.reach, label=label).check_outputs(outputs)
+
+    def _facts(self) -> dict[str, Any]:
+        """A first run: what goes in and comes out, how long it takes, what it has to move and compute."""
+        workloads = self.loaded.draw(self.seed)
+        for inputs in workloads[1:]:
+            self.reference.native(inputs)
+        outputs, work = self.reference.measured(workloads[0])
+        again = self.reference.native(workloads[0])
+        if any(not _same(one, two) for (_, one), (_, two) in zip(outputs, again, strict=True)):
+            raise TaskError(self.task.path, "forward is random: two runs on the same inputs differ")
+        self.reach = work.reach
+        self._nan_share = _nan_share(outputs)
+        if self._nan_share == 1.0:
+            raise TaskError(self.task.path, "the reference returns nothing but NaN on its own inputs")
+        state = self.reference.model.state_dict()
+        given = tree.tensors(workloads[0])
+        floats = [tensor for _, tensor in outputs if tensor.is_floating_point()] or [t for t in given if t.is_floating_point()]
+        return {
+            "task": self.task.name,
+            "hash": self.task.hash,
+            "inputs": tree.describe(workloads[0]),
+            "outputs": tree.describe([tensor for _, tensor in outputs]),
+            "shapes": len(workloads),
+            "parameters": sum(value.numel() for value in self.reference.model.parameters()),
+            "input_bytes": _bytes(given),
+            "output_bytes": _bytes([tensor for _, tensor in outputs]),
+            "parameter_bytes": _bytes(list(state.values())),
+            "flops": work.flops,
+            "longest_reduction": work.reach,
+            "operators": sorted(work.operators),
+            "dtype": str(floats[0].dtype).removeprefix("torch.") if floats else "int64",
+            "eager_seconds": self._eager_seconds(workloads[0]),
+            "state": {name: list(value.shape) for name, value in state.items()},
+            "seed": self.seed,
+        }
+
+    def _eager_seconds(self, inputs: list[Any]) -> float:
+        """Best of a few calls: a rough figure for planning, not a measurement."""
+        best, spent = float("inf"), 0.0
+        for _ in range(5):
+            copies = tree.transform(inputs, lambda tensor: tensor.clone())
+            started = time.perf_counter()
+            self.loaded.forward(self.reference.model, copies)
+            best = min(best, time.perf_counter() - started)
+            spent += time.perf_counter() - started
+            if spent > 0.5:
+                break
+        return best
+
+    def _own_flags(self) -> list[str]:
+        found = []
+        if self._nan_share > 0:
+            found.append(f"the reference returns NaN in {100 * self._nan_share:.3g} % of its output on its own inputs")
+        if self.reference.refusal:
+            found.append(
+                f"the reference cannot be run in fp64 ({self.reference.refusal}), so torch's own result is the measure"
+            )
+        return found
+
+
+def serve(channel: Channel) -> None:
+    """Entry of the referee's process: answer requests until the parent is gone."""
+    service = _Service()
+    while True:
+        try:
+            message, fds = channel.receive(None)
+        except ChannelClosed:
+            return
+        packed: list[int] = []
+        try:
+            reply, packed = service.answer(message, fds)
+        except TaskError as error:
+            reply = {"ok": False, "task_error": str(error), "error": {"type": "TaskError", "message": str(error)}}
+        except ChannelGarbage as error:
+            reply = {"ok": True, "finding": {"status": "cheating", "reason": f"a forged answer: {error}", "mismatch": None}}
+        except Exception as error:
+            reply = {"ok": False, "error": {"type": type(error).__name__, "message": str(error)[:500]}}
+        try:
+            channel.send(reply, packed)
+        except ChannelClosed:
+            return
+        finally:
+            close_all(packed)
+            close_all(fds)
+
+
+class _Service:
+    """The requests of the module's docstring, one method each."""
+
+    def __init__(self) -> None:
+        self.referee: Referee | None = None
+
+    def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        """The reply and the descriptors that go with it, which the caller closes after sending."""
+        op = str(message.get("op"))
+        if op == "open":
+            return self.open(message)
+        if self.referee is None:
+            raise ValueError("no task has been opened")
+        handler = {
+            "weights": self.weights,
+            "plan": self.plan,
+            "draw": self.draw,
+            "check": self.check,
+            "flags": self.flags,
+            "draw_timed": self.draw_timed,
+            "check_timed": self.check_timed,
+        }.get(op)
+        if handler is None:
+            raise ValueError(f"unknown request {op!r}")
+        return handler(self.referee, message, fds)
+
+    def open(self, message: Message) -> tuple[Message, list[int]]:
+        task = Task.from_source(message["source"], path=message["path"], class_name=message.get("class_name") or "Model")
+        self.referee = Referee(task, message.get("seed"))
+        arguments = [list(self.referee.loaded.init_args), self.referee.loaded.init_kwargs]
+        try:
+            packed = bundle.pack(arguments)
+        except TypeError as error:
+            raise TaskError(task.path, f"get_init_inputs gives a value that cannot be passed on: {error}") from error
+        return {"ok": True, "facts": self.referee.facts, "header": packed.header}, [packed.fd]
+
+    def weights(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        mode, state = referee.weights(message.get("names"))
+        if state is None:
+            return {"ok": True, "mode": mode, "seed": referee.seed}, []
+        packed = bundle.pack(state)
+        return {"ok": True, "mode": mode, "header": packed.header}, [packed.fd]
+
+    def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        trials = referee.plan(float(message.get("budget_s") or 5.0))
+        listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
+        truth = "native" if referee.reference.refusal else "fp64"
+        return {"ok": True, "trials": listed, "reference": truth}, []
+
+    def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        packed = bundle.pack(referee.draw(int(message["trial"])))
+        return {"ok": True, "header": packed.header}, [packed.fd]
+
+    def check(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        outputs = bundle.unpack(message["header"], fds[0])
+        after = bundle.unpack(message["after_header"], fds[1]) if message.get("after_header") else None
+        return {"ok": True, "finding": referee.check(int(message["trial"]), outputs, after)}, []
+
+    def flags(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        return {"ok": True, "flags": referee.flags()}, []
+
+    def draw_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        packed = bundle.pack(referee.draw_timed(int(message["calls"]), int(message["seed"])))
+        return {"ok": True, "header": packed.header}, [packed.fd]
+
+    def check_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        outputs = bundle.unpack(message["header"], fds[0])
+        probe = bundle.unpack(message["probe_header"], fds[1])
+        return {"ok": True, "finding": referee.check_timed(int(message["call"]), outputs, probe)}, []
+
+
+def warm() -> None:
+    """Import and run once what every referee needs, in the template: later workers inherit it by forking."""
+    source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x @ x, -1)\n"
+    source += "def get_inputs():\n    return [torch.randn(8, 8)]\n"
+    referee = Referee(Task.from_source(source, path="warm.py"), 0)
+    referee.plan(0.1)
+    require_outputs(referee.task, referee.reference.model(*referee.draw(0)))
+
+
+def _same(left: Any, right: Any) -> bool:
+    return left.shape == right.shape and bool(((left == right) | ((left != left) & (right != right))).all())
+
+
+def _nan_share(outputs: list[tuple[str, Any]]) -> float:
+    floats = [tensor for _, tensor in outputs if tensor.is_floating_point() and tensor.numel()]
+    total = sum(tensor.numel() for tensor in floats)
+    return sum(int(torch.isnan(tensor).sum()) for tensor in floats) / total if total else 0.0
+
+
+def _bytes(tensors: list[Any]) -> int:
+    return int(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
