@@ -1,0 +1,26 @@
+"""Contractions: matrix products, convolutions and attention as schedules over tiles.
+
+  problem.py    what is asked: GemmProblem, ConvProblem, AttentionProblem, and the Machine it is for
+  gemm.py       tiled, streamed, dot-product and split-k matrix products
+  conv.py       convolutions and transposed convolutions as products with shifted windows (taps.py: strides and phases)
+  depthwise.py  convolutions with one channel in a group
+  attention.py  softmax(q k^T) v with a running softmax
+  blocks.py     index arithmetic and block sizes
+
+Each `lower_*` takes a problem, loaders of the (lazily fused) operands and an epilogue (design/hooks.py), and returns Pieces, best first.
+"""
+
+from kernelwright.design.contraction.attention import lower_attention
+from kernelwright.design.contraction.conv import lower_conv
+from kernelwright.design.contraction.gemm import lower_gemm
+from kernelwright.design.contraction.problem import AttentionProblem, ConvProblem, GemmProblem, Machine
+
+__all__ = [
+    "AttentionProblem",
+    "ConvProblem",
+    "GemmProblem",
+    "Machine",
+    "lower_attention",
+    "lower_conv",
+    "lower_gemm",
+]

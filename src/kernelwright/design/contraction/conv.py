@@ -1,0 +1,277 @@
+"""Convolutions of 1, 2 and 3 spatial axes, plain and transposed, as products of weights with windows of a padded tile.
+
+For a block of output channels and a tile of R x W output pixels, the input tile (a few more rows and columns, zeros at the border)
+is laid out flat, row after row; then the window of tap (kh, kw) is the same flat tile, shifted. So each tap is one product
+[out channels, channels] @ [channels, R * pitch]; the last columns of each row compute nothing useful and are dropped at the end
+(a few per cent), and nothing is copied per tap. Strides, dilations and transposition are phases of this (taps.py).
+
+In: a ConvProblem, loaders, the epilogue. Out: Pieces; the weights are brought to [*kernel, out channel, channel] first, once if
+they are parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, span
+from kernelwright.design.contraction.depthwise import lower_depthwise
+from kernelwright.design.contraction.problem import ConvProblem, Machine
+from kernelwright.design.contraction.taps import Line
+from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
+from kernelwright.errors import UnsupportedOperator
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Var
+
+
+def lower_conv(
+    problem: ConvProblem, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine | None = None
+) -> list[Piece]:
+    """All schedules that suit the problem, the one that should be fastest first."""
+    machine = machine or Machine()
+    if 0 in problem.shape:
+        return [Piece((Kernel(names.fresh("conv"), ()),))]
+    lines = lines_of(problem)
+    if any(line.transposed and math.gcd(line.stride, line.dilation) > 1 for line in lines):
+        raise UnsupportedOperator("aten.convolution", "transposed, with a stride and a dilation that have a common factor")
+    pieces = []
+    if problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
+        pieces.append(lower_depthwise(problem, lines, load_x, load_w, finish, names, machine))
+    pieces.append(_Conv(problem, lines, load_x, load_w, finish, names, machine).piece())
+    return pieces
+
+
+def lines_of(problem: ConvProblem) -> tuple[Line, ...]:
+    """Each spatial axis with its numbers together."""
+    return tuple(
+        Line(*numbers, problem.transposed)
+        for numbers in zip(
+            problem.spatial, problem.kernel, problem.stride, problem.padding, problem.dilation, problem.out_spatial, strict=True
+        )
+    )
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """Extents of one task: output channels, channels summed at once, rows and columns of pixels, the flat pitch of a row, and
+    rows and columns of the input tile."""
+
+    out_channels: int
+    channels: int
+    rows: int
+    columns: int
+    pitch: int
+    tile_rows: int
+    tile_columns: int
+
+    @property
+    def flat(self) -> int:
+        return self.rows * self.pitch
+
+
+class _Conv:
+    """One problem with its hooks. The last axis is the column, the one before it the row (1-D: a single row); any axis before those
+    is walked one position at a time."""
+
+    def __init__(
+        self,
+        problem: ConvProblem,
+        lines: tuple[Line, ...],
+        load_x: Loader,
+        load_w: Loader,
+        finish: Epilogue,
+        names: Names,
+        machine: Machine,
+    ) -> None:
+        self.p, self.load_x, self.load_w, self.finish, self.names, self.machine = (
+            problem,
+            load_x,
+            load_w,
+            finish,
+            names,
+            machine,
+        )
+        self.outer = lines[:-2]
+        self.row = lines[-2] if len(lines) > 1 else Line(1, 1, 1, 0, 1, 1, problem.transposed)
+        self.column = lines[-1]
+        self.has_rows = len(lines) > 1
+        self.lines = lines
+        self.group_out = problem.out_channels // problem.groups
+        self.group_in = problem.channels // problem.groups
+
+    # ------------------------------------------------------------ sizes
+
+    def tiling(self) -> Tiling:
+        """Accumulator and input tile together in the second cache, tiles enough for all threads."""
+        row, column = self.row, self.column
+        rows_all, columns_all = row.end - row.begin, column.end - column.begin
+        budget = self.machine.level2 // 4 // 2
+        columns = columns_all if columns_all + column.reach <= 288 else block(columns_all, 256, 16)
+        pitch = columns + column.reach if self.has_rows else columns
+        rows = block(rows_all, max(1, min(rows_all, 512 // pitch)))
+        out_channels = block(self.group_out, 128, 6)
+        outside = self.p.batch * self.p.groups * math.prod(line.end - line.begin for line in self.outer)
+
+        def tasks() -> int:
+            return outside * ceil_div(rows_all, rows) * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
+
+        while tasks() < 2 * self.machine.threads and rows > 1 and rows * pitch > 64:
+            rows = block(rows_all, max(1, rows // 2))
+        while tasks() < 2 * self.machine.threads and out_channels > 24:
+            out_channels = block(self.group_out, max(12, out_channels // 2), 6)
+        extra = 1 if column.reach and self.has_rows else 0  # the last window runs over the end of its last row
+        tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach
+        channels = block(self.group_in, max(1, min(64, budget // (tile_rows * tile_columns))), 4)
+        return Tiling(out_channels, channels, rows, columns, pitch, tile_rows, tile_columns)
+
+    # ------------------------------------------------------------ kernels
+
+    def piece(self) -> Piece:
+        packed, pack = self.packed_weight()
+        tiling = self.tiling()
+        kernel = Kernel(self.names.fresh("conv"), tuple(self.tasks(packed, tiling)))
+        useful = self.p.out_spatial[-1] * tiling.rows / max(tiling.flat * ceil_div(self.p.out_spatial[-1], tiling.columns), 1)
+        cost = self.p.flops / (self.machine.flops * self.machine.threads * 0.75 * min(1.0, max(useful, 0.2)))
+        shape = ints(*self.p.kernel, self.p.out_channels, self.group_in)
+        return Piece((pack, kernel), (Tensor(packed, shape, self.p.dtype, "temp"),), (), cost)
+
+    def packed_weight(self) -> tuple[str, Kernel]:
+        """Weights as [*kernel, out channel, channel in group]: the products read whole rows of channels."""
+        p = self.p
+        name = self.names.fresh("weight_packed")
+        o = self.names.fresh("o")
+        taps = [span(0, k) for k in p.kernel]
+        order = (*range(1, p.rank + 1), 0)  # [channel, *kernel] -> [*kernel, channel]
+        channels = span(0, self.group_in)
+        if p.transposed:
+            g = self.names.fresh("g")
+            tile = self.load_w((span(mul(g, self.group_in), self.group_in), at(o), *taps))
+            region = (*taps, at(add(mul(g, self.group_out), o)), channels)
+            body = [loop("parallel", o, 0, self.group_out, 1, [nodes.Store(name, region, nodes.Permute(tile, order))])]
+            nest = loop("parallel", g, 0, p.groups, 1, body)
+        else:
+            tile = self.load_w((at(o), channels, *taps))
+            nest = loop(
+                "parallel", o, 0, p.out_channels, 1, [nodes.Store(name, (*taps, at(o), channels), nodes.Permute(tile, order))]
+            )
+        return name, Kernel(self.names.fresh("pack_weight"), (nest,), once=p.weight_constant)
+
+    def tasks(self, packed: str, tiling: Tiling) -> list[Statement]:
+        """Parallel loops over images, groups, output positions and blocks of output channels."""
+        p, fresh = self.p, self.names.fresh
+        n, g, o, h, w = (fresh(stem) for stem in ("n", "g", "o", "h", "w"))
+        depth = [fresh("d") for _ in self.outer]
+        first_out: Index = add(mul(g, self.group_out), o) if p.groups > 1 else add(o, 0)
+        first_in: Index = mul(g, self.group_in) if p.groups > 1 else add(0, 0)
+        body = self.phases(
+            lambda phases: self.one_phase(packed, tiling, n, first_in, first_out, depth, h, w, phases), transposed_only=True
+        )
+        body = [loop("parallel", o, 0, self.group_out, tiling.out_channels, body)]
+        body = [loop("parallel", w, self.column.begin, self.column.end, tiling.columns, body)]
+        if self.has_rows:
+            body = [loop("parallel", h, self.row.begin, self.row.end, tiling.rows, body)]
+        for var, line in zip(reversed(depth), reversed(self.outer), strict=True):
+            body = [loop("parallel", var, line.begin, line.end, 1, body)]
+        if p.groups > 1:
+            body = [loop("parallel", g, 0, p.groups, 1, body)]
+        return [loop("parallel", n, 0, p.batch, 1, body)]
+
+    def phases(self, body: object, transposed_only: bool) -> list[Statement]:
+        """`body(phases)` under a loop over the phases of every axis that has several: of the output if transposed, else of the taps."""
+        lines = (*self.outer, self.row, self.column)
+        chosen: list[str | int] = []
+        loops: list[tuple[str, int]] = []
+        for line in lines:
+            if line.phases > 1 and transposed_only == self.p.transposed:
+                var = self.names.fresh("phase")
+                loops.append((var, line.phases))
+                chosen.append(var)
+            else:
+                chosen.append(0)
+        statements: list[Statement] = body(chosen)  # type: ignore[operator]
+        for var, count in reversed(loops):
+            statements = [loop("range", var, 0, count, 1, statements)]
+        return statements
+
+    def one_phase(
+        self,
+        packed: str,
+        t: Tiling,
+        n: str,
+        first_in: Index,
+        first_out: Index,
+        depth: Sequence[str],
+        h: str,
+        w: str,
+        phases: Sequence[str | int],
+    ) -> list[Statement]:
+        """One accumulator: all channels and taps summed, then finished."""
+        p = self.p
+        position: list[str | int] = [*depth, h if self.has_rows else 0, w]
+        acc = Var(self.names.fresh("acc"))
+        c = self.names.fresh("c")
+        sums = self.phases(
+            lambda tap_phases: self.window(
+                packed, t, n, first_in, first_out, position, c, acc, tap_phases if not p.transposed else phases
+            ),
+            transposed_only=False,
+        )
+        body: list[Statement] = [Assign(acc.name, accumulator(p.dtype, t.out_channels, t.flat))]
+        body.append(loop("range", c, 0, self.group_in, t.channels, sums))
+        grid = nodes.Reshape(acc, ints(t.out_channels, t.rows, t.pitch))
+        columns = span(0, t.columns)
+        rows: tuple[nodes.Span | nodes.At, ...] = (span(0, t.rows),) if self.has_rows else (at(0),)
+        pixels = Var(self.names.fresh("pixels"))
+        body.append(Assign(pixels.name, nodes.Part(grid, (span(0, t.out_channels), *rows, columns))))
+        lines = (*self.outer, self.row, self.column)
+        starts = [line.out_start(at_, phase) for line, at_, phase in zip(lines, position, phases, strict=True)]
+        axes: list[nodes.Axis] = [at(n), span(first_out, t.out_channels)]
+        axes += [at(start) for start in starts[:-2]]
+        if self.has_rows:
+            axes.append(span(starts[-2], t.rows, self.row.out_step))
+        axes.append(span(starts[-1], t.columns, self.column.out_step))
+        return [*body, *self.finish(pixels, tuple(axes))]
+
+    def window(
+        self,
+        packed: str,
+        t: Tiling,
+        n: str,
+        first_in: Index,
+        first_out: Index,
+        position: Sequence[str | int],
+        c: str,
+        acc: Var,
+        phases: Sequence[str | int],
+    ) -> list[Statement]:
+        """The input tile of one phase, and the products of all its taps with it."""
+        fresh = self.names.fresh
+        lines = (*self.outer, self.row, self.column)
+        kd = [fresh("kd") for _ in self.outer]
+        kh: str | int = fresh("kh") if self.has_rows else 0
+        kw = fresh("kw")
+        tap: list[str | int] = [*kd, kh, kw]
+        axes: list[nodes.Axis] = [at(n), span(add(first_in, c), t.channels)]
+        for line, where, phase, k in zip(self.outer, position, phases, kd, strict=False):
+            axes.append(at(add(line.tile_start(where, phase), mul(line.offset(k), line.tile_step))))
+        if self.has_rows:
+            axes.append(span(self.row.tile_start(position[-2], phases[-2]), t.tile_rows, self.row.tile_step))
+        axes.append(span(self.column.tile_start(position[-1], phases[-1]), t.tile_columns, self.column.tile_step))
+        x = Var(fresh("x_tile"))
+        window = Var(fresh("window"))
+        flat = nodes.Reshape(x, ints(t.channels, t.tile_rows * t.pitch)) if self.has_rows else x
+        shift = add(mul(self.row.offset(kh), t.pitch), self.column.offset(kw))
+        kernel_at = [at(line.tap(phase, k)) for line, phase, k in zip(lines, phases, tap, strict=True)]
+        if not self.has_rows:
+            kernel_at.pop(-2)
+        weight = nodes.Load(packed, (*kernel_at, span(first_out, t.out_channels), span(c, t.channels)), 0)
+        part = nodes.Part(flat, (span(0, t.channels), span(shift, t.flat)))
+        step: list[Statement] = [Assign(window.name, part), Assign(acc.name, Gemm(weight, window, acc))]
+        step = [loop("range", kw, 0, self.column.tap_count(phases[-1]), 1, step)]
+        if isinstance(kh, str):
+            step = [loop("range", kh, 0, self.row.tap_count(phases[-2]), 1, step)]
+        statements: list[Statement] = [Assign(x.name, self.load_x(tuple(axes))), *step]
+        for line, k, phase in zip(reversed(self.outer), reversed(kd), reversed(phases[:-2]), strict=True):
+            statements = [loop("range", k, 0, line.tap_count(phase), 1, statements)]
+        return statements

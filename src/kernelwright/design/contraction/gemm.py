@@ -1,0 +1,296 @@
+"""Matrix products: several schedules for one problem, best first.
+
+  tiled     parallel over output tiles, a loop over blocks of k inside: the general case
+  streamed  few rows (or columns): the large operand is read once, in the order it lies in memory
+  dots      few rows against an operand that is contiguous along k: one dot product for each output
+  split     a small output with a long k: blocks of k in parallel into partial sums, which a second kernel adds
+
+In: a GemmProblem, loaders of the operands, the epilogue. Out: Pieces (kernels with the temps they need).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, index, ints, loop, mul, op, span
+from kernelwright.design.contraction.problem import GemmProblem, Machine
+from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Gemm, Kernel, Reduce, Statement, Tensor, Tile, Var
+
+FEW = 4
+"""Up to this many rows a product is bound by reading its large operand once."""
+BYTES = {DType.f64: 8, DType.f32: 4, DType.i32: 4, DType.i64: 8}
+
+
+def lower_gemm(
+    problem: GemmProblem, load_a: Loader, load_b: Loader, finish: Epilogue, names: Names, machine: Machine | None = None
+) -> list[Piece]:
+    """All schedules that suit the problem, the one that should be fastest first."""
+    machine = machine or Machine()
+    family = _Gemm(problem, load_a, load_b, finish, names, machine)
+    if 0 in (problem.m, problem.n, *problem.batch):
+        return [Piece((Kernel(names.fresh("gemm"), ()),))]
+    pieces = family.pieces()
+    return sorted(pieces, key=lambda p: p.cost)
+
+
+class _Gemm:
+    """One problem with its hooks; each method is one schedule."""
+
+    def __init__(
+        self, problem: GemmProblem, load_a: Loader, load_b: Loader, finish: Epilogue, names: Names, machine: Machine
+    ) -> None:
+        self.p, self.load_a, self.load_b, self.finish, self.names, self.machine = (
+            problem,
+            load_a,
+            load_b,
+            finish,
+            names,
+            machine,
+        )
+
+    def pieces(self) -> list[Piece]:
+        p = self.p
+        found: list[Piece] = []
+        plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0
+        if plain and p.m <= FEW:
+            found.append(self.dots() if p.b_inner == "k" and not p.b_constant else self.streamed_rows())
+        elif plain and p.n <= FEW and p.a_inner == "k":
+            found.append(self.columns())
+        elif plain and p.n == 1:
+            found.append(self.streamed_columns())
+        if plain and self._tiles(*self._blocks()[:2]) < 2 * self.machine.threads and p.k >= 2048:
+            found.append(self.split())
+        found.append(self.tiled())
+        return found
+
+    # ------------------------------------------------------------ shared parts
+
+    def cost(self, efficiency: float, extra_bytes: float = 0.0) -> float:
+        """Seconds by the roofline of the machine, with a guess at how near this schedule comes."""
+        p, size = self.p, BYTES[self.p.dtype]
+        traffic = math.prod(p.batch) * (p.m * p.k + p.k * p.n + p.m * p.n) * size + extra_bytes
+        peak = self.machine.flops * self.machine.threads * (4 / size)
+        return max(p.flops / (peak * efficiency), traffic / self.machine.bytes_per_second)
+
+    def batched(self, body: Sequence[Statement], batch: Sequence[str]) -> list[Statement]:
+        """The body under one parallel loop for each batch axis."""
+        statements = list(body)
+        for var, extent in zip(reversed(batch), reversed(self.p.batch), strict=True):
+            statements = [loop("parallel", var, 0, extent, 1, statements)]
+        return statements
+
+    def batch_axes(self) -> tuple[list[str], tuple[nodes.Axis, ...]]:
+        variables = [self.names.fresh("b") for _ in self.p.batch]
+        return variables, tuple(at(v) for v in variables)
+
+    def bound(self, value: Tile, stem: str) -> tuple[Assign, Var]:
+        name = self.names.fresh(stem)
+        return Assign(name, value), Var(name)
+
+    def _blocks(self) -> tuple[int, int, int]:
+        """Tile extents: a strip of B (k x 16) in the first cache, the tiles of A and of the output in the second."""
+        p = self.p
+        size = BYTES[p.dtype]
+        side = 256 if self.machine.level2 // size >= 100_000 else 128
+        if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
+            side = min(side, 128)  # finer tiles leave out more of the empty triangle
+        wide = block(p.n, side, 16)
+        tall = block(p.m, side, 6)
+        deep = p.k if p.k <= 384 else block(p.k, 256, 8)
+        wanted = 2 * self.machine.threads
+        while self._tiles(tall, wide) < wanted and max(tall, wide) > 64:
+            if tall >= wide:
+                tall = block(p.m, max(tall // 2, 32), 6)
+            else:
+                wide = block(p.n, max(wide // 2, 32), 16)
+        return tall, wide, deep
+
+    def _tiles(self, tall: int, wide: int) -> int:
+        return math.prod(self.p.batch) * ceil_div(self.p.m, tall) * ceil_div(self.p.n, wide)
+
+    # ------------------------------------------------------------ tiled
+
+    def tiled(self) -> Piece:
+        """Parallel over tiles of the output; each sums over blocks of k in an accumulator tile."""
+        p = self.p
+        tall, wide, deep = self._blocks()
+        first, tensors, load_b = self.arranged()
+        batch, where = self.batch_axes()
+        i, j, k = (self.names.fresh(stem) for stem in ("i", "j", "k"))
+        start, acc = self.bound(accumulator(p.dtype, tall, wide), "acc")
+        a, a_name = self.bound(self.load_a((*where, span(i, tall), span(k, deep))), "a_tile")
+        b, b_name = self.bound(load_b((*where, span(k, deep), span(j, wide))), "b_tile")
+        body: list[Statement] = [start]
+        if p.k:
+            step = [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))]
+            begin, end = self.k_range(i, j, tall, wide, deep)
+            body.append(loop("range", k, begin, end, deep, step))
+        body += self.finish(acc, (*where, span(i, tall), span(j, wide)))
+        nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", j, 0, p.n, wide, body)])
+        kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
+        used = tall * wide * self._tiles(tall, wide) / (math.prod(p.batch) * p.m * p.n)
+        lanes = ceil_div(wide, 8) * 8 / wide
+        busy = min(1.0, self._tiles(tall, wide) / self.machine.threads)
+        return Piece((*first, kernel), tensors, (), self.cost(0.8 * busy / (used * lanes)))
+
+    def k_range(self, i: str, j: str, tall: int, wide: int, deep: int) -> tuple[nodes.Index, nodes.Index]:
+        """Blocks of k that can contribute to tile (i, j), given which triangles are zero."""
+        p = self.p
+        begin: nodes.Index = index(0)
+        end: nodes.Index = index(p.k)
+        if p.a_shape == "lower":
+            end = op("min", end, add(i, tall))
+        if p.b_shape == "upper":
+            end = op("min", end, add(j, wide))
+        if p.a_shape == "upper":
+            begin = op("max", begin, i)
+        if p.b_shape == "lower":
+            begin = op("max", begin, j)
+        if p.out_shape == "lower":  # nothing to do where the whole tile lies above the diagonal
+            end = mul(end, op("max", 0, op("min", 1, op("-", add(i, tall), j))))
+        elif p.out_shape == "upper":
+            end = mul(end, op("max", 0, op("min", 1, op("-", add(j, wide), i))))
+        if begin != index(0):  # loads of A and B must meet the same blocks whatever the start is
+            begin = mul(op("//", begin, deep), deep)
+        return begin, end
+
+    def arranged(self) -> tuple[tuple[Kernel, ...], tuple[Tensor, ...], Loader]:
+        """A constant B that lies along k is turned once, so that the products read it along n."""
+        p = self.p
+        if not (p.b_constant and p.b_inner == "k") or p.k == 0:
+            return (), (), self.load_b
+        name = self.names.fresh("b_turned")
+        batch, where = self.batch_axes()
+        k, j = self.names.fresh("k"), self.names.fresh("j")
+        deep, wide = block(p.k, 64), block(p.n, 64)
+        region = (*where, span(k, deep), span(j, wide))
+        body: list[Statement] = [nodes.Store(name, region, self.load_b(region))]
+        nest = loop("parallel", k, 0, p.k, deep, [loop("range", j, 0, p.n, wide, body)])
+        kernel = Kernel(self.names.fresh("turn_b"), tuple(self.batched([nest], batch)), once=True)
+        shape = ints(*p.batch, p.k, p.n)
+
+        def load(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
+            return nodes.Load(name, axes, pad)
+
+        return (kernel,), (Tensor(name, shape, p.dtype, "temp"),), load
+
+    # ------------------------------------------------------------ few rows or columns
+
+    def streamed_rows(self) -> Piece:
+        """m is small and B lies along n: each task reads a strip of B's rows once, from top to bottom."""
+        p = self.p
+        first, tensors, load_b = self.arranged()
+        tasks = ceil_div(2 * self.machine.threads, math.prod(p.batch))
+        wide = block(p.n, max(64, min(1024, ceil_div(p.n, tasks))), 16)
+        deep = block(p.k, 16)
+        batch, where = self.batch_axes()
+        j, k = self.names.fresh("j"), self.names.fresh("k")
+        start, acc = self.bound(accumulator(p.dtype, p.m, wide), "acc")
+        a, a_name = self.bound(self.load_a((*where, span(0, p.m), span(k, deep))), "a_tile")
+        b, b_name = self.bound(load_b((*where, span(k, deep), span(j, wide))), "b_tile")
+        inner = loop("range", k, 0, p.k, deep, [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))])
+        body = [start, inner, *self.finish(acc, (*where, span(0, p.m), span(j, wide)))]
+        nest = loop("parallel", j, 0, p.n, wide, body)
+        return Piece(
+            (*first, Kernel(self.names.fresh("gemv"), tuple(self.batched([nest], batch)))), tensors, (), self.cost(0.4)
+        )
+
+    def dots(self) -> Piece:
+        """m is small and B lies along k: every output is a dot product over contiguous memory."""
+        p = self.p
+        wide = block(p.n, max(4, min(32, 32768 // max(p.k, 1))), 4)
+        batch, where = self.batch_axes()
+        i, j = self.names.fresh("i"), self.names.fresh("j")
+        a, a_name = self.bound(self.wide(self.load_a((*where, at(i), span(0, p.k)))), "a_row")
+        turned = nodes.Permute(self.wide(self.load_b((*where, span(0, p.k), span(j, wide)))), (1, 0))
+        total, total_name = self.bound(Reduce("sum", Binary("mul", turned, nodes.Unsqueeze(a_name, 0)), (1,)), "total")
+        out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
+        body = [a, total, out, *self.finish(out_name, (*where, at(i), span(j, wide)))]
+        nest = loop("parallel", j, 0, p.n, wide, [loop("range", i, 0, p.m, 1, body)])
+        return Piece((Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3))
+
+    def columns(self) -> Piece:
+        """n is small and A lies along k: dot products of A's rows with each column."""
+        p = self.p
+        tall = block(p.m, max(4, min(32, 32768 // max(p.k, 1))), 4)
+        batch, where = self.batch_axes()
+        i, j = self.names.fresh("i"), self.names.fresh("j")
+        b, b_name = self.bound(self.wide(self.load_b((*where, span(0, p.k), at(j)))), "b_column")
+        rows = self.wide(self.load_a((*where, span(i, tall), span(0, p.k))))
+        total, total_name = self.bound(Reduce("sum", Binary("mul", rows, nodes.Unsqueeze(b_name, 0)), (1,)), "total")
+        out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
+        body = [b, total, out, *self.finish(out_name, (*where, span(i, tall), at(j)))]
+        nest = loop("parallel", i, 0, p.m, tall, [loop("range", j, 0, p.n, 1, body)])
+        return Piece((Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3))
+
+    def streamed_columns(self) -> Piece:
+        """n is 1 and A lies along m: the same as streamed rows, with the operands exchanged."""
+        p = self.p
+        turned = replace(p, m=1, n=p.m, b_inner="n", a_constant=p.b_constant, b_constant=p.a_constant)
+
+        def load_a(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
+            *where, m, k = axes
+            return nodes.Permute(self.load_b((*where, k, m), pad), (1, 0))
+
+        def load_b(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
+            *where, k, m = axes
+            return nodes.Permute(self.load_a((*where, m, k), pad), (1, 0))
+
+        def finish(tile: Tile, axes: tuple[nodes.Axis, ...]) -> list[Statement]:
+            *where, one, m = axes
+            back, name = self.bound(nodes.Permute(tile, (1, 0)), "column")
+            return [back, *self.finish(name, (*where, m, one))]
+
+        return _Gemm(turned, load_a, load_b, finish, self.names, self.machine).streamed_rows()
+
+    def wide(self, tile: Tile) -> Tile:
+        """Operands of a dot product in the accumulator's dtype (Gemm converts by itself, a multiplication does not)."""
+        return tile if self.p.dtype in (DType.f32, DType.f64) else Cast(tile, self.p.dtype)
+
+    # ------------------------------------------------------------ split k
+
+    def split(self) -> Piece:
+        """k in parts, each in parallel into its own partial output; a second kernel adds the parts and finishes."""
+        p = self.p
+        tall, wide = block(p.m, 256, 6), block(p.n, 256, 16)
+        deep = block(p.k, 256, 8)
+        parts = min(ceil_div(p.k, deep), max(2, ceil_div(4 * self.machine.threads, self._tiles(tall, wide))))
+        length = ceil_div(ceil_div(p.k, parts), deep) * deep
+        parts = ceil_div(p.k, length)
+        first, tensors, load_b = self.arranged()
+        partial = self.names.fresh("partial")
+        batch, where = self.batch_axes()
+        s, i, j, k = (self.names.fresh(stem) for stem in ("s", "i", "j", "k"))
+        start, acc = self.bound(accumulator(p.dtype, tall, wide), "acc")
+        a, a_name = self.bound(self.load_a((*where, span(i, tall), span(k, deep))), "a_tile")
+        b, b_name = self.bound(load_b((*where, span(k, deep), span(j, wide))), "b_tile")
+        begin = mul(s, length)
+        inner = loop(
+            "range", k, begin, op("min", add(begin, length), p.k), deep, [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))]
+        )
+        store = nodes.Store(partial, (*where, at(s), span(i, tall), span(j, wide)), acc)
+        tiles = loop("parallel", i, 0, p.m, tall, [loop("parallel", j, 0, p.n, wide, [start, inner, store])])
+        products = Kernel(
+            self.names.fresh("gemm_parts"), tuple(self.batched([loop("parallel", s, 0, parts, 1, [tiles])], batch))
+        )
+        sums = self._add_parts(partial, parts)
+        shape = ints(*p.batch, parts, p.m, p.n)
+        bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * BYTES[p.dtype]
+        cost = self.cost(0.75, bytes_more)
+        return Piece((*first, products, sums), (*tensors, Tensor(partial, shape, p.dtype, "temp")), (), cost)
+
+    def _add_parts(self, partial: str, parts: int) -> Kernel:
+        p = self.p
+        batch, where = self.batch_axes()
+        i = self.names.fresh("i")
+        tall = block(p.m, max(1, 4096 // p.n))
+        region = (*where, span(0, parts), span(i, tall), span(0, p.n))
+        total, total_name = self.bound(Reduce("sum", nodes.Load(partial, region, 0), (0,)), "total")
+        out, out_name = self.bound(nodes.Squeeze(total_name, 0), "out_tile")
+        body = [total, out, *self.finish(out_name, (*where, span(i, tall), span(0, p.n)))]
+        nest = loop("parallel", i, 0, p.m, tall, body)
+        return Kernel(self.names.fresh("add_parts"), tuple(self.batched([nest], batch)))
