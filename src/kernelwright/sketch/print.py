@@ -84,6 +84,11 @@ def _shape(shape: Iterable[Index]) -> str:
 # ---------------------------------------------------------------- tiles
 
 
+def _quoted(text: str) -> str:
+    """A string literal that Python and JSON read alike."""
+    return json.dumps(text, ensure_ascii=False)
+
+
 def number_source(value: float | int | bool) -> str:
     """A literal; infinities and NaN by their names."""
     if isinstance(value, float) and not math.isfinite(value):
@@ -103,7 +108,7 @@ def _call(name: str, *arguments: str, **options: object) -> tuple[str, int]:
 
 
 def _level(level: str) -> str | None:
-    return None if level == "register" else json.dumps(level)
+    return None if level == "register" else _quoted(level)
 
 
 def _axes(axes: tuple[int, ...]) -> str:
@@ -227,10 +232,10 @@ def _kernel(kernel: nodes.Kernel) -> list[str]:
 def _declarations(sketch: nodes.Sketch) -> list[list[str]]:
     sizes = [f"{s.name} = size({s.value}{', dynamic=True' if s.dynamic else ''})" for s in sketch.sizes]
     tunables = [f"{t.name} = tunable({t.value}, {list(t.domain)})" for t in sketch.tunables]
-    constants = [f"constant({json.dumps(n)}, [{', '.join(map(number_source, v))}])" for n, v in sketch.constants]
+    constants = [f"constant({_quoted(n)}, [{', '.join(map(number_source, v))}])" for n, v in sketch.constants]
     tensors = []
     for t in sketch.tensors:
-        source = f", source={json.dumps(t.source)}" if t.source else ""
+        source = f", source={_quoted(t.source)}" if t.source else ""
         tensors.append(f'{t.name} = tensor({_shape(t.shape)}, {t.dtype.value}, role="{t.role}"{source})')
     return [sizes, tunables, constants, tensors]
 
@@ -241,25 +246,25 @@ def _tree(tree: Any) -> str:
         case {"$list": list(items)} if len(tree) == 1:
             return "[" + ", ".join(map(_tree, items)) + "]"
         case dict():
-            return "{" + ", ".join(f"{json.dumps(key)}: {_tree(value)}" for key, value in tree.items()) + "}"
+            return "{" + ", ".join(f"{_quoted(key)}: {_tree(value)}" for key, value in tree.items()) + "}"
         case list():
             return "(" + ", ".join(map(_tree, tree)) + ("," if len(tree) == 1 else "") + ")"
         case str():
-            return json.dumps(tree)
+            return _quoted(tree)
     return repr(tree)
 
 
 def to_source(sketch: nodes.Sketch) -> str:
     """The sketch as a file that `parse` reads back to an equal sketch."""
     blocks: list[list[str]] = [[_docstring(sketch.doc)]] if sketch.doc else []
-    blocks.append([f"name = {json.dumps(sketch.name)}"])
+    blocks.append([f"name = {_quoted(sketch.name)}"])
     blocks += [lines for lines in _declarations(sketch) if lines]
     for step in sketch.steps:
         if isinstance(step, nodes.Kernel):
             blocks.append(_kernel(step))
         else:
-            names = [f"{key}=[{', '.join(map(json.dumps, value))}]" for key, value in
+            names = [f"{key}=[{', '.join(map(_quoted, value))}]" for key, value in
                      (("inputs", step.inputs), ("outputs", step.outputs))]  # fmt: skip
-            blocks.append([f"library({json.dumps(step.operator)}, {', '.join(names)}, attributes={step.attributes!r})"])
+            blocks.append([f"library({_quoted(step.operator)}, {', '.join(names)}, attributes={step.attributes!r})"])
     blocks.append([f"returns({_tree(json.loads(sketch.returns))})"])
     return "\n\n".join("\n".join(lines) for lines in blocks) + "\n"
