@@ -35,7 +35,8 @@ def declare(name: str, tensor: torch.Tensor, position: int, constant: bool = Fal
 
 
 def loader(tensor: Tensor, order: tuple[int, ...] | None = None, broadcast: frozenset[int] = frozenset()) -> Loader:
-    """Loads from a declared tensor; logical axis i is axis order[i] of memory. `broadcast` are logical axes the tensor lacks."""
+    """Loads from a declared tensor; logical axis i is axis order[i] of memory. `broadcast` are logical axes the tensor
+    lacks."""
 
     def load(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> nodes.Tile:
         axes = tuple(a for i, a in enumerate(axes) if i not in broadcast)

@@ -7,7 +7,8 @@
   attention.py  softmax(q k^T) v with a running softmax
   blocks.py     index arithmetic and block sizes
 
-Each `lower_*` takes a problem, loaders of the (lazily fused) operands and an epilogue (design/hooks.py), and returns Pieces, best first.
+Each `lower_*` takes a problem, loaders of the (lazily fused) operands and an epilogue (design/hooks.py), and returns Pieces,
+best first.
 """
 
 from kernelwright.design.contraction.attention import lower_attention

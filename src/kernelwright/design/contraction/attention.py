@@ -1,8 +1,8 @@
 """Scaled dot-product attention with a running softmax: scores never leave the caches.
 
-The tiles are turned: a column is a query. Scores are [positions, queries] = key @ query^T, the output is [value depth, queries] =
-value^T @ p. So the maximum and the sum of the softmax run down the columns (every lane its own query, no sums across lanes), keys
-and values are used as they lie in memory, and only the query tile is turned, once.
+The tiles are turned: a column is a query. Scores are [positions, queries] = key @ query^T, the output is [value depth, queries]
+= value^T @ p. So the maximum and the sum of the softmax run down the columns (every lane its own query, no sums across lanes),
+keys and values are used as they lie in memory, and only the query tile is turned, once.
 
   running   blocks of positions with a running maximum and sum (queries in tiles)
   decode    few queries: whole rows of scores, keys and values read once

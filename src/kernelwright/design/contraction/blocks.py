@@ -66,8 +66,8 @@ def ceil_div(a: int, b: int) -> int:
 
 
 def block(extent: int, ideal: int, multiple: int = 1) -> int:
-    """A block size near `ideal`: a divisor of the extent if one lies within reach (tiles then need no padding), else the size that
-    cuts the extent in equal parts, rounded up to `multiple`."""
+    """A block size near `ideal`: a divisor of the extent if one lies within reach (tiles then need no padding), else the size
+    that cuts the extent in equal parts, rounded up to `multiple`."""
     if extent <= ideal + ideal // 4:
         return max(extent, 1)
     fitting = [b for b in range(max(ideal // 2, 1), ideal + ideal // 4 + 1) if extent % b == 0]

@@ -1,9 +1,9 @@
 """Convolutions of 1, 2 and 3 spatial axes, plain and transposed, as products of weights with windows of a padded tile.
 
-For a block of output channels and a tile of R x W output pixels, the input tile (a few more rows and columns, zeros at the border)
-is laid out flat, row after row; then the window of tap (kh, kw) is the same flat tile, shifted. So each tap is one product
-[out channels, channels] @ [channels, R * pitch]; the last columns of each row compute nothing useful and are dropped at the end
-(a few per cent), and nothing is copied per tap. Strides, dilations and transposition are phases of this (taps.py).
+For a block of output channels and a tile of R x W output pixels, the input tile (a few more rows and columns, zeros at the
+border) is laid out flat, row after row; then the window of tap (kh, kw) is the same flat tile, shifted. So each tap is one
+product [out channels, channels] @ [channels, R * pitch]; the last columns of each row compute nothing useful and are dropped at
+the end (a few per cent), and nothing is copied per tap. Strides, dilations and transposition are phases of this (taps.py).
 
 In: a ConvProblem, loaders, the epilogue. Out: Pieces; the weights are brought to [*kernel, out channel, channel] first, once if
 they are parameters.
@@ -44,12 +44,10 @@ def lower_conv(
 
 def lines_of(problem: ConvProblem) -> tuple[Line, ...]:
     """Each spatial axis with its numbers together."""
-    return tuple(
-        Line(*numbers, problem.transposed)
-        for numbers in zip(
-            problem.spatial, problem.kernel, problem.stride, problem.padding, problem.dilation, problem.out_spatial, strict=True
-        )
+    numbers = zip(
+        problem.spatial, problem.kernel, problem.stride, problem.padding, problem.dilation, problem.out_spatial, strict=True
     )
+    return tuple(Line(size, k, s, p, d, out, problem.transposed) for size, k, s, p, d, out in numbers)
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class Tiling:
 
 
 class _Conv:
-    """One problem with its hooks. The last axis is the column, the one before it the row (1-D: a single row); any axis before those
-    is walked one position at a time."""
+    """One problem with its hooks. The last axis is the column, the one before it the row (1-D: a single row); any axis before
+    those is walked one position at a time."""
 
     def __init__(
         self,
@@ -147,7 +145,7 @@ class _Conv:
         if p.transposed:
             g = self.names.fresh("g")
             tile = self.load_w((span(mul(g, self.group_in), self.group_in), at(o), *taps))
-            region = (*taps, at(add(mul(g, self.group_out), o)), channels)
+            region: tuple[nodes.Axis, ...] = (*taps, at(add(mul(g, self.group_out), o)), channels)
             body = [loop("parallel", o, 0, self.group_out, 1, [nodes.Store(name, region, nodes.Permute(tile, order))])]
             nest = loop("parallel", g, 0, p.groups, 1, body)
         else:
@@ -178,7 +176,8 @@ class _Conv:
         return [loop("parallel", n, 0, p.batch, 1, body)]
 
     def phases(self, body: object, transposed_only: bool) -> list[Statement]:
-        """`body(phases)` under a loop over the phases of every axis that has several: of the output if transposed, else of the taps."""
+        """`body(phases)` under a loop over the phases of every axis that has several: of the output if transposed, else of
+        the taps."""
         lines = (*self.outer, self.row, self.column)
         chosen: list[str | int] = []
         loops: list[tuple[str, int]] = []

@@ -1,7 +1,7 @@
 """Depthwise convolutions: one input channel for each output channel, so nothing to multiply as matrices.
 
-Each task takes some rows of one channel's output and adds tap times window, elementwise; the tile of the output stays where it is
-while the taps pass over it. In: a ConvProblem with as many groups as channels. Out: one Piece.
+Each task takes some rows of one channel's output and adds tap times window, elementwise; the tile of the output stays where it
+is while the taps pass over it. In: a ConvProblem with as many groups as channels. Out: one Piece.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a contraction is asked to compute: plain numbers, no tensors and no tiles.
 
 In: made by the graph's lowering from shapes and attributes of an ATen operator. Out: read by the families beside this file.
-Operands are known by their logical axes, in the order each docstring gives; how they lie in memory is the loader's business, and
-enters here only as hints (`a_inner`, `b_inner`) and as facts that save work (`*_constant`, `*_shape`).
+Operands are known by their logical axes, in the order each docstring gives; how they lie in memory is the loader's business,
+and enters here only as hints (`a_inner`, `b_inner`) and as facts that save work (`*_constant`, `*_shape`).
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class Machine:
 class GemmProblem:
     """out[*batch, m, n] = sum over k of a[*batch, m, k] * b[*batch, k, n].
 
-    Loaders take axes (*batch, m, k) and (*batch, k, n) and ignore a batch axis along which their operand is broadcast. `dtype` is
-    that of the accumulator (f32, f64, i32, i64). `a_inner` and `b_inner` name the axis that is contiguous in memory. A constant
-    operand depends on parameters only and may be rearranged once. `*_shape` says where an operand or the wanted output is zero.
+    Loaders take axes (*batch, m, k) and (*batch, k, n) and ignore a batch axis along which their operand is broadcast. `dtype`
+    is that of the accumulator (f32, f64, i32, i64). `a_inner` and `b_inner` name the axis that is contiguous in memory. A
+    constant operand depends on parameters only and may be rearranged once. `*_shape` says where an operand or the wanted output
+    is zero.
     """
 
     m: int
@@ -63,7 +64,8 @@ class ConvProblem:
     """A convolution over 1, 2 or 3 spatial axes, or a transposed one.
 
     The loader of x takes axes (n, channel, *spatial); that of the weight (out channel, channel in group, *kernel), or for
-    `transposed` (channel, out channel in group, *kernel), as torch stores them. The output's axes are (n, out channel, *spatial).
+    `transposed` (channel, out channel in group, *kernel), as torch stores them. The output's axes are (n, out channel,
+    *spatial).
     """
 
     batch: int

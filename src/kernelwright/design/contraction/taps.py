@@ -1,10 +1,10 @@
 """How the taps of a strided, dilated or transposed convolution along one axis become windows of plain, dense tiles.
 
 A convolution reads input position `o * stride + k * dilation - padding` for output o and tap k. Taps with one remainder
-`k % stride` (a *phase*) read one strided tile, at offsets that are multiples of the dilation: inside a phase the convolution is a
-plain one. A transposed convolution adds input i into output `i * stride + k * dilation - padding`. Its taps of one phase reach
-outputs `stride * q + phase * dilation - padding` with q = i + (k // stride) * dilation: a plain convolution again, taps backwards,
-and with stride and dilation coprime every output belongs to exactly one phase.
+`k % stride` (a *phase*) read one strided tile, at offsets that are multiples of the dilation: inside a phase the convolution is
+a plain one. A transposed convolution adds input i into output `i * stride + k * dilation - padding`. Its taps of one phase
+reach outputs `stride * q + phase * dilation - padding` with q = i + (k // stride) * dilation: a plain convolution again, taps
+backwards, and with stride and dilation coprime every output belongs to exactly one phase.
 So both become: for each phase, dense tiles and taps at regular offsets; nothing is scattered.
 """
 

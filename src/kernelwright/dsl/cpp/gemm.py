@@ -1,8 +1,8 @@
 """Matrix products in C++: the register-blocked micro-kernel, its operand layouts, and the text of a call to it.
 
-In: where two operands and an accumulator lie (pointers and strides as C texts). Out: C++ text. The emitter owns buffers and loops;
-this file owns everything below a tile product. One source serves AVX2, AVX-512 and NEON: the vector width and the block of
-registers are compile-time constants of the machine that builds it.
+In: where two operands and an accumulator lie (pointers and strides as C texts). Out: C++ text. The emitter owns buffers and
+loops; this file owns everything below a tile product. One source serves AVX2, AVX-512 and NEON: the vector width and the block
+of registers are compile-time constants of the machine that builds it.
 
 Layouts, for `C[m, n] (+)= A[m, k] @ B[k, n]`, all of one element type T (float, double, int32_t, int64_t):
 
@@ -10,11 +10,12 @@ Layouts, for `C[m, n] (+)= A[m, k] @ B[k, n]`, all of one element type T (float,
   Zen 3/4: reading A in place is as fast as copying it, also at power-of-two pitches.
 * B must be contiguous along n. Either in place (`b_panel = PANEL<T>`, any pitch along k; reads whole vectors, so n must be a
   multiple of LANES<T> or the memory behind the tile readable), or as panels: `[ceil(n / PANEL)][k][PANEL]`, zero-filled, with
-  `b_panel = k * PANEL` and pitch PANEL along k. Panels pay when rows of B are far apart and B is used for several blocks of rows.
+  `b_panel = k * PANEL` and pitch PANEL along k. Panels pay when rows of B are far apart and B is used for several blocks of
+  rows.
 * C is a buffer with unit stride along n and pitch `c_row`, a multiple of LANES<T> that is at least n.
 
-The contraction may be a nest of up to three loops, each with its own strides in A and B: a convolution's (kh, kw, channel) is one
-call whose accumulators stay in registers throughout.
+The contraction may be a nest of up to three loops, each with its own strides in A and B: a convolution's (kh, kw, channel) is
+one call whose accumulators stay in registers throughout.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ constexpr int VECTOR_BYTES = 16, BLOCK_ROWS = 4, BLOCK_VECTORS = 2;
 template <typename T> constexpr int LANES = VECTOR_BYTES / sizeof(T);
 template <typename T> constexpr int PANEL = BLOCK_VECTORS * LANES<T>;
 template <typename T> constexpr long padded(long n) { return (n + PANEL<T> - 1) / PANEL<T> * PANEL<T>; }
-template <typename T> struct Vector { typedef T type __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias)); };
+template <typename T> struct Vector {
+  typedef T type __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
+};
 
 struct Step { long count, a, b; };  // one loop of the contraction and how far A and B move in it
 
@@ -101,7 +104,8 @@ __attribute__((always_inline)) inline void gemm_strip(
 // A strip of columns of B (cache level 1) stays while all rows of A pass by (cache level 2).
 template <typename T>
 __attribute__((always_inline)) inline void gemm_tile(
-    long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row, bool fresh) {
+    long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row,
+    bool fresh) {
   long j = 0;
   const bool in_place = b_panel == PANEL<T>;
   if (m <= BLOCK_ROWS / 3 && in_place)  // few rows: wider strips keep enough sums in flight
