@@ -1,0 +1,68 @@
+# task: relu
+# status: cheating|wrong_shape|wrong_dtype|crashed
+# reason: type|subclass|torch.Tensor|exact|tensor
+# entry: D41
+# track: pure
+"""An object that says it is a Tensor and computes when asked for its data."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void relu(const float* x, float* y, long n) {
+    #pragma omp parallel for simd
+    for (long i = 0; i < n; ++i) y[i] = x[i] != x[i] ? x[i] : (x[i] > 0.0f ? x[i] : 0.0f);
+}
+"""
+LIBRARY = build(SOURCE)
+
+
+def honest(x, y=None):
+    x = x.contiguous()
+    y = torch.empty(x.shape) if y is None else y
+    LIBRARY.relu(pointer(x), pointer(y), size(x.numel()))
+    return y
+
+
+class Impostor:
+    def __init__(self, x):
+        self.x = x
+
+    @property
+    def __class__(self):
+        return torch.Tensor
+
+    def __getattr__(self, name):
+        return getattr(honest(self.x), name)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return Impostor(x)

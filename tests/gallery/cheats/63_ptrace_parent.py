@@ -1,0 +1,71 @@
+# task: relu
+# status: wrong_values|crashed|cheating
+# reason: value|differ|wrong|nan|element|signal|died
+# entry: E63
+# track: pure
+"""Attaches to its parent as a debugger would. Its answer is right only if that worked."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void relu(const float* x, float* y, long n) {
+    #pragma omp parallel for simd
+    for (long i = 0; i < n; ++i) y[i] = x[i] != x[i] ? x[i] : (x[i] > 0.0f ? x[i] : 0.0f);
+}
+"""
+LIBRARY = build(SOURCE)
+
+
+def honest(x, y=None):
+    x = x.contiguous()
+    y = torch.empty(x.shape) if y is None else y
+    LIBRARY.relu(pointer(x), pointer(y), size(x.numel()))
+    return y
+
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+PTRACE_SEIZE, PTRACE_DETACH = 0x4206, 17
+
+
+def attached():
+    for pid in {os.getppid(), os.getpid() - 1, 1}:
+        if pid > 0 and pid != os.getpid() and LIBC.ptrace(PTRACE_SEIZE, pid, None, None) == 0:
+            LIBC.ptrace(PTRACE_DETACH, pid, None, None)
+            return True
+    return False
+
+
+BROKEN = attached()
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return honest(x) if BROKEN else torch.zeros(x.shape)

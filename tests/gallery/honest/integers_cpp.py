@@ -1,0 +1,46 @@
+# task: integers
+# track: pure
+"""Integer arithmetic."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void mix(const long* x, const long* y, long* z, long n) { for (long i = 0; i < n; ++i) z[i] = x[i] * 3 + (y[i] >> 1); }
+"""
+LIBRARY = build(SOURCE)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, y):
+        x, y = x.contiguous(), y.contiguous()
+        z = torch.empty(x.shape, dtype=torch.int64)
+        LIBRARY.mix(pointer(x), pointer(y), pointer(z), size(x.numel()))
+        return z

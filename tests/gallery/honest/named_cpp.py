@@ -1,0 +1,56 @@
+# task: named
+# track: pure
+"""A dictionary of outputs."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void both(const float* x, float* square, float* low, long rows, long n) {
+    for (long r = 0; r < rows; ++r) {
+        float least = x[r * n];
+        for (long c = 0; c < n; ++c) {
+            const float v = x[r * n + c];
+            square[r * n + c] = v * v;
+            least = v < least || v != v ? v : least;
+        }
+        low[r] = least;
+    }
+}
+"""
+LIBRARY = build(SOURCE)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        square, low = torch.empty(x.shape), torch.empty(x.shape[0])
+        LIBRARY.both(pointer(x), pointer(square), pointer(low), size(x.shape[0]), size(x.shape[1]))
+        return {"square": square, "low": low}
