@@ -1,7 +1,8 @@
 """The one configuration model: defaults < `kernelwright.toml` < environment (`KERNELWRIGHT_*`) < flags.
 
-In: the flags of a command. Out: `Loaded`, the settings and where each value came from. The file is the nearest `kernelwright.toml`
-from the current folder upwards, or the one that `KERNELWRIGHT_CONFIG` names. Imported by commands when they run, never at start-up.
+In: the flags of a command. Out: `Loaded`, the settings and where each value came from. The file is the nearest
+`kernelwright.toml` from the current folder upwards, or the one that `KERNELWRIGHT_CONFIG` names. Imported by commands when
+they run, never at start-up.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ class Settings(BaseSettings):
 
     @classmethod
     def settings_customise_sources(
-        cls, settings_cls: type[BaseSettings], init_settings: PydanticBaseSettingsSource, **sources: PydanticBaseSettingsSource
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """All four layers arrive merged by `load`, which must know the origin of each value."""
         return (init_settings,)

@@ -1,4 +1,5 @@
-"""Real processes for the clock's tests: forked workers that answer the stopwatch's and the referee's words over real channels."""
+"""Real processes for the clock's tests: forked workers that answer the stopwatch's and the referee's words over real
+channels."""
 
 from __future__ import annotations
 

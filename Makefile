@@ -1,0 +1,46 @@
+# Everything is run through here; each target makes its own environment first.
+#   make demo       verify and time an example kernel        make test      what every change must pass
+#   make test-all   the slow tests and the whole gallery too  make bench     speed of the judge itself
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test test-all bench clean setup
+.DEFAULT_GOAL := test
+
+setup: $(STAMP)
+
+# Debian splits venv and the compiler from python3: added when we may, named in one sentence when we may not.
+$(STAMP): pyproject.toml constraints.txt
+	@command -v g++ >/dev/null 2>&1 && $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	    echo "installing g++ and python3-venv"; apt-get update -qq && apt-get install -y -qq g++ python3-venv >/dev/null; \
+	  else echo "g++ and Python's venv are needed; install them with: sudo apt-get install g++ python3-venv" >&2; exit 1; fi; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV) (once)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --root-user-action=ignore $(TORCH_INDEX) -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# On Linux the wheel of PyPI brings CUDA along (gigabytes); set this to torch's CPU index to leave it out.
+TORCH_INDEX ?= $(if $(KERNELWRIGHT_TORCH_INDEX),--extra-index-url $(KERNELWRIGHT_TORCH_INDEX))
+
+demo: $(STAMP)
+	@$(BIN)/kernelwright verify examples/tasks/softmax.py examples/kernels/softmax_cpp.py
+
+test: $(STAMP)
+	@$(BIN)/ruff check --quiet src tests examples bench
+	@$(BIN)/ruff format --quiet --check src tests examples bench
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/pytest -n 2 -m "not slow"
+
+test-all: test
+	@$(BIN)/pytest -n 2 -m slow
+
+bench: $(STAMP)
+	@$(BIN)/python bench/judge_speed.py
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis kernelwright-out src/*.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

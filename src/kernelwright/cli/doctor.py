@@ -1,0 +1,177 @@
+"""`kernelwright doctor`: what this machine can run, what is missing, and the one command that adds it.
+
+Everything shown is looked at now: compilers are asked for their version, packages are looked up, and the sandbox level is that of
+a worker started for this purpose. `--measure` also measures the CPU's bandwidth and peak, which the roofline needs.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+COMPILERS = ("g++", "clang++", "nvcc", "ninja")
+PACKAGES = ("torch", "triton", "tilelang")
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to execute one language. `state`: ready, missing (then `add` says how to get it), or not built yet."""
+
+    language: str
+    way: str
+    state: str
+    detail: str = ""
+    add: str = ""
+
+
+def doctor_command(
+    measure: Annotated[bool, typer.Option("--measure", help="Measure the CPU's bandwidth and peak (a few seconds).")] = False,
+    sandbox: Annotated[bool, typer.Option("--sandbox/--no-sandbox", help="Start a worker to see its sandbox level.")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Show what this machine can run and what is missing. Exit code 0 if C++ kernels can be built and judged."""
+    report = examine(measure=measure, sandbox=sandbox)
+    if as_json:
+        print(json.dumps(report))
+    else:
+        _show(report)
+    return 0 if report["ways"][0]["state"] == "ready" else 1
+
+
+def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
+    """The report as plain data."""
+    from kernelwright.target import Target, known_targets
+
+    host = Target.host(measure=measure)
+    compilers = {name: compiler_version(name) for name in COMPILERS}
+    packages = {name: package_version(name) for name in PACKAGES}
+    gpus = find_gpus()
+    return {
+        "ways": [asdict(way) for way in ways(compilers, packages, gpus)],
+        "compilers": compilers,
+        "packages": packages,
+        "gpus": gpus,
+        "sandbox": sandbox_level() if sandbox else "not examined",
+        "cpu": {
+            "model": host.title,
+            "cores": host.cores,
+            "features": list(host.features),
+            "caches": host.caches,
+            "bandwidth_gb_s": round(host.bandwidth / 1e9, 1),
+            "peak_gflop_s": round(host.peak() / 1e9, 1),
+            "figures": host.origin,
+        },
+        "targets": list(known_targets()),
+    }
+
+
+def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus: list[str]) -> list[Way]:
+    """Languages × ways to execute them. What Kernelwright itself cannot do yet is said to be so, whatever is installed."""
+    compiler = compilers["g++"] or compilers["clang++"]
+    native = (
+        Way("cpp", "native", "ready", compiler) if compiler else Way("cpp", "native", "missing", "g++", "apt-get install g++")
+    )
+    rows = [native, Way("python", "native", "ready", f"torch {packages['torch']}")]
+    for language, package in (("triton", "triton"), ("tilelang", "tilelang"), ("cuda_c", None)):
+        has = f"{package} {packages[package]}" if package and packages[package] else None if package else compilers["nvcc"]
+        need = package or "nvcc"
+        add = "" if has else f"pip install {package}" if package else "install the CUDA toolkit"
+        without = "emulator" if language == "cuda_c" else "interpreter"
+        gpu = gpus[0] if gpus else "no GPU found"
+        rows.append(Way(language, "device", "not built yet", f"{gpu}; {has or f'{need} missing'}", add))
+        rows.append(Way(language, without, "not built yet", has or f"{need} missing", add))
+    return rows
+
+
+def compiler_version(name: str) -> str | None:
+    """The first line that says a version, or None if the program is not there or does not run."""
+    path = shutil.which(name)
+    if path is None:
+        return None
+    try:
+        lines = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return None
+    versions = (re.search(r"\d+\.\d+(\.\d+)?", line) for line in lines if "opyright" not in line)
+    return next((f"{name} {found.group()}" for found in versions if found), path)
+
+
+def package_version(name: str) -> str | None:
+    """The installed version without importing the package: torch alone would take seconds."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def find_gpus() -> list[str]:
+    """Names of GPUs by their driver's own tool; a device node without a tool is still told."""
+    commands = (["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], ["rocm-smi", "--showproductname", "--csv"])
+    for command in commands:
+        if shutil.which(command[0]):
+            try:
+                done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+            except (OSError, subprocess.SubprocessError):
+                continue
+            names = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+            if names:
+                return names
+    nodes = [node for node in ("/dev/nvidia0", "/dev/kfd", "/dev/davinci0") if Path(node).exists()]
+    return [f"a device at {node} whose tool is missing" for node in nodes]
+
+
+def sandbox_level() -> str:
+    """The level that a candidate really gets here, from a worker started and ended for this purpose."""
+    from kernelwright.errors import JudgeError
+    from kernelwright.judge.template import Template
+
+    try:
+        with Template() as template:
+            return template.spawn("candidate", sandboxed=True).level
+    except JudgeError as error:
+        return f"no worker could be started: {error}"
+
+
+def _show(report: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("language", "runs by", "state", "with", "to add it"):
+        table.add_column(title)
+    colours = {"ready": "green", "missing": "red", "not built yet": "dim"}
+    for way in report["ways"]:
+        colour = colours[way["state"]]
+        table.add_row(way["language"], way["way"], f"[{colour}]{way['state']}[/{colour}]", way["detail"], way["add"])
+    console.print(table)
+    cpu = report["cpu"]
+    caches = ", ".join(f"{name} {_size(size)}" for name, size in cpu["caches"].items())
+    facts = {
+        "CPU": f"{cpu['model']}, {cpu['cores']} cores, {' '.join(cpu['features'])}",
+        "caches": caches,
+        "roofline": f"{cpu['bandwidth_gb_s']} GB/s, {cpu['peak_gflop_s']} GFLOP/s fp32 ({cpu['figures']})",
+        "sandbox": report["sandbox"],
+        "GPUs": ", ".join(report["gpus"]) or "none",
+        "compilers": ", ".join(version or f"no {name}" for name, version in report["compilers"].items()),
+        "targets": ", ".join(report["targets"]),
+    }
+    grid = Table.grid(padding=(0, 2))
+    for name, text in facts.items():
+        grid.add_row(f"[bold]{name}[/bold]", text)
+    console.print()
+    console.print(grid)
+    if cpu["figures"] == "estimated":
+        console.print("\nThe roofline is an estimate; measure it with: kernelwright doctor --measure")
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count >> 10} KiB"

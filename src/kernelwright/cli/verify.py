@@ -1,0 +1,68 @@
+"""`kernelwright verify TASK KERNEL`: the judge at the command line. Files in, a panel (or one JSON object) and an exit code out."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
+
+import typer
+
+LANGUAGES = ("cpp", "python", "triton", "tilelang", "cuda_c")
+JUDGED = ("cpp", "python")
+"""Languages that can be executed so far; the others are refused by name instead of failing obscurely."""
+
+
+def verify_command(
+    task: Annotated[str, typer.Argument(help="A task file (Model, get_inputs, get_init_inputs), or module.py:ClassName.")],
+    kernel: Annotated[str, typer.Argument(help="A Python file that defines ModelNew.")],
+    dsl: Annotated[
+        str | None, typer.Option(help=f"Language of the kernel: {', '.join(LANGUAGES)}; guessed if not given.")
+    ] = None,
+    target: Annotated[str | None, typer.Option(help="Hardware the kernel is for.")] = None,
+    track: Annotated[
+        str | None, typer.Option(help="pure: no library may compute; hybrid: library GEMM and convolution.")
+    ] = None,
+    timing: Annotated[bool | None, typer.Option("--timing/--no-timing", help="Time a correct kernel.")] = None,
+    compile_: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Time torch.compile too.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as one JSON object.")] = False,
+) -> int:
+    """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be judged."""
+    from kernelwright.config import load
+    from kernelwright.errors import ConfigError
+    from kernelwright.task import Task
+
+    settings = load({"target": target, "track": track, "timing": timing, "compile": compile_}).settings
+    if dsl is not None and dsl not in LANGUAGES:
+        raise ConfigError(f"there is no language {dsl!r}; known are {', '.join(LANGUAGES)}")
+    if dsl is not None and dsl not in JUDGED:
+        raise ConfigError(f"{dsl} kernels cannot be judged yet; {' and '.join(JUDGED)} kernels can")
+    if settings.target != "cpu":
+        from kernelwright.target import Target
+
+        raise ConfigError(
+            f"nothing here can execute a kernel for {Target.load(settings.target).title}; leave --target out for the CPU"
+        )
+    the_task = Task.from_path(task)
+    from kernelwright.judge import Judge
+
+    with _waiting(as_json), Judge() as judge:
+        verdict = judge.verify(
+            the_task, kernel, dsl=dsl, track=settings.track, timing=settings.timing, compile_contender=settings.compile
+        )
+    if as_json:
+        print(verdict.model_dump_json())
+    else:
+        from rich.console import Console
+
+        from kernelwright.cli.panel import verdict_panel
+
+        Console().print(verdict_panel(verdict))
+    return 0 if verdict.ok else 2 if verdict.status == "unusable_task" else 1
+
+
+def _waiting(quiet: bool) -> AbstractContextManager[Any]:
+    """A spinner on stderr while the judge works, where somebody is looking."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    return nullcontext() if quiet or not console.is_terminal else console.status("judging")
