@@ -1,1 +1,49 @@
-""""""
+"""C++ for CPUs: OpenMP threads, SIMD loops, a C ABI called by ctypes.
+
+1. `kernel`       a sketch as C++ source: a function for each kernel
+2. `schedule`     blocks of effects → statements; `keeping` says which tiles are stored, `special` does scans, sorts and products
+3. `nest`         one loop nest: order, clipping, interior and borders, lanes of a reduction
+4. `elements`     one element as a C expression
+5. `gemm`         the register-blocked matrix product
+6. `prelude_text` the C++ functions a source uses, from prelude/*.h
+7. `module_file`  the Python file around it
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from kernelwright.sketch.nodes import Sketch
+
+
+class Cpp:
+    """The language object that the entry point names."""
+
+    name = "cpp"
+    skills = Path(__file__).parent / "skills"
+
+    def lower(self, sketch: Sketch, *, state: object = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, the C++ source, a loader and `ModelNew`."""
+        return lower(sketch, state=state, threads=threads)
+
+    def facts(self) -> dict[str, str]:
+        """The compiler and what it would compile for."""
+        compiler = shutil.which(os.environ.get("CXX", "g++"))
+        if compiler is None:
+            return {"compiler": "missing: apt install g++"}
+        version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
+        return {"compiler": version[0] if version else compiler, "threads": str(os.cpu_count())}
+
+
+def lower(sketch: Sketch, *, state: object = (), threads: int | None = None) -> str:
+    """Lowers a sketch to a kernel file; `state` lists the reference's state_dict so that it can be loaded in full."""
+    from kernelwright.dsl.cpp import kernel, module_file
+    from kernelwright.sketch.print import to_source
+
+    return module_file.render(sketch, kernel.source(sketch, threads=threads), tuple(state), to_source(sketch))  # type: ignore[arg-type]
+
+
+LANGUAGE = Cpp()

@@ -1,0 +1,392 @@
+"""One element of a tile value as C: expressions over loop variables, each made once and written where its loop begins.
+
+In: a value and an index for each of its axes. Out: `Scalar`s, a small graph of C texts that knows how deep in the loop nest each part
+belongs; `Lines` writes them down. A load that may leave its tensor carries its conditions, so that a loop can be split into
+an interior, where they all hold, and borders.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from kernelwright.dsl.cfamily import expressions
+from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, to_c
+from kernelwright.dsl.cfamily.types import COMPUTED, STORED, literal
+from kernelwright.dsl.cfamily.values import AtAccess, PickAccess, SpanAccess, Storage, Value
+from kernelwright.sketch.nodes import DType
+
+Index = tuple[Poly, ...]
+
+
+@dataclass(eq=False)
+class Scalar:
+    """A C text with holes for other scalars. `level` is the depth of the innermost loop it depends on."""
+
+    template: str
+    args: tuple[Scalar, ...]
+    dtype: DType
+    level: int
+    hint: str = ""
+    guards: tuple[Scalar, ...] = ()
+    always: tuple[Scalar, ...] = ()  # guards that no interior makes true (run-time indices)
+    pad: str = ""
+    uses: int = 0
+    named: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an access goes: the C name of its memory, the offset, and whether it writes."""
+
+    memory: str
+    offset: Poly
+    writes: bool
+    width: DType
+
+
+@dataclass
+class TensorPlace:
+    """A tensor as the kernel sees it: the pointer's name, extents and row-major strides."""
+
+    pointer: str
+    shape: tuple[Poly, ...]
+    strides: tuple[Poly, ...]
+    dtype: DType
+
+
+@dataclass
+class Elements:
+    """Makes the scalars of one loop nest. `levels` gives each loop variable its depth; names that are missing lie outside."""
+
+    tensors: Mapping[str, TensorPlace]
+    ranges: Ranges
+    levels: dict[str, int]
+    computing: set[int] = field(default_factory=set)  # ids of kept values that this nest computes and stores itself
+    places: list[Place] = field(default_factory=list)
+    borders: list[Poly] = field(default_factory=list)  # conditions `p >= 0` of guarded loads
+    _made: dict[tuple[int, Index], Scalar] = field(default_factory=dict)
+    _runtime: dict[str, Scalar] = field(default_factory=dict)
+    _conditions: dict[Poly, Scalar] = field(default_factory=dict)
+
+    def of(self, value: Value, index: Index) -> Scalar:
+        """The element of `value` at `index`."""
+        key = (value.id, index)
+        if key not in self._made:
+            made = self._make(value, index)
+            if value.name and not made.hint and value.op != "const":
+                made.hint = value.name
+            self._made[key] = made
+        return self._made[key]
+
+    def level(self, p: Poly) -> int:
+        return max((self._level_of_name(name) for name in p.names), default=0)
+
+    def _level_of_name(self, name: str) -> int:
+        return self._runtime[name].level if name in self._runtime else self.levels.get(name, 0)
+
+    def text(self, p: Poly, dtype: DType = DType.i64) -> Scalar:
+        """A polynomial as a scalar; run-time indices in it become holes."""
+        template, args = self._holes(to_c(p))
+        return Scalar(template, args, dtype, self.level(p))
+
+    def _holes(self, text: str) -> tuple[str, tuple[Scalar, ...]]:
+        args: list[Scalar] = []
+        for name in sorted(set(re.findall(r"@\d+", text)), key=lambda n: -len(n)):
+            text = re.sub(rf"{name}(?!\d)", f"{{{len(args)}}}", text)
+            args.append(self._runtime[name])
+        return text, tuple(args)
+
+    def runtime(self, scalar: Scalar) -> Poly:
+        """A computed integer as a name that polynomials can use."""
+        for name, known in self._runtime.items():
+            if known is scalar:
+                return poly(name)
+        name = f"@{len(self._runtime)}"
+        scalar.named = True
+        self._runtime[name] = scalar
+        return poly(name)
+
+    # ------------------------------------------------------------ operations
+
+    def _make(self, value: Value, index: Index) -> Scalar:
+        if value.storage is not None and value.id not in self.computing:
+            return self.stored(value.storage, index)
+        match value.op:
+            case "const":
+                return Scalar(literal(value.data, value.dtype), (), value.dtype, 0)
+            case "index":
+                return self.text(value.data)
+            case "iota":
+                return self.text(index[0])
+            case "load":
+                return self._load(value, index)
+            case "take":
+                x, at = value.args
+                picked = self.of(at, _fitting(at, index))
+                axis = value.data
+                inner = tuple(
+                    self.runtime(picked) if d == axis else (poly(0) if x.shape[d].constant == 1 else p) for d, p in enumerate(index)
+                )
+                return self.of(x, inner)
+            case "unary":
+                x = self.of(value.args[0], index)
+                return self._apply(value.dtype, expressions.unary(value.data, "{0}", value.args[0].dtype), x)
+            case "binary":
+                return self._binary(value, index)
+            case "where":
+                parts = [self.of(arg, _fitting(arg, index)) for arg in value.args]
+                return self._apply(value.dtype, "{0} ? {1} : {2}", *parts)
+            case "cast":
+                x = self.of(value.args[0], index)
+                text = expressions.cast("{0}", value.args[0].dtype, value.dtype)
+                return x if text == "{0}" else self._apply(value.dtype, text, x)
+            case "bitcast":
+                return self._bitcast(value, index)
+            case "permute" | "squeeze" | "unsqueeze" | "expand" | "part" | "reshape":
+                return self.of(value.args[0], self._viewed(value, index))
+        raise AssertionError(f"{value.op} has no element of its own")
+
+    def _apply(self, dtype: DType, template: str, *args: Scalar) -> Scalar:
+        return Scalar(template, args, dtype, max((a.level for a in args), default=0))
+
+    def _binary(self, value: Value, index: Index) -> Scalar:
+        a, b = (self.of(arg, _fitting(arg, index)) for arg in value.args)
+        dtype = value.args[0].dtype
+        power = value.args[1].data if value.data == "pow" and value.args[1].op == "const" else None
+        if power is not None and (text := _small_power(power, dtype)):
+            return self._apply(value.dtype, expressions.rounded(text, dtype), a)
+        return self._apply(value.dtype, expressions.binary(value.data, "{0}", "{1}", dtype), a, b)
+
+    def _bitcast(self, value: Value, index: Index) -> Scalar:
+        x = value.args[0]
+        inner = expressions.store("{0}", x.dtype)
+        text = expressions.load(f"__builtin_bit_cast({STORED[value.dtype]}, {STORED[x.dtype]}({inner}))", value.dtype)
+        return self._apply(value.dtype, text, self.of(x, index))
+
+    def _viewed(self, value: Value, index: Index) -> Index:
+        """The operand's index for an element of a view."""
+        x = value.args[0]
+        match value.op:
+            case "permute":
+                inner = [poly(0)] * len(index)
+                for axis, p in zip(value.data, index, strict=True):
+                    inner[axis] = p
+                return tuple(inner)
+            case "squeeze":
+                return (*index[: value.data], poly(0), *index[value.data :])
+            case "unsqueeze":
+                return index[: value.data] + index[value.data + 1 :]
+            case "expand":
+                return _fitting(x, index)
+            case "part":
+                spans = iter(index)
+                return tuple(
+                    a.index if isinstance(a, AtAccess) else a.start + a.step * next(spans) for a in value.data
+                )
+        flat = poly(0)
+        for extent, p in zip(value.shape, index, strict=True):
+            flat = flat * extent + p
+        inner = []
+        for extent in reversed(x.shape[1:]):
+            flat, rest = self.ranges.divide(flat, extent)
+            inner.append(rest)
+        return (flat, *reversed(inner)) if x.shape else ()
+
+    # ------------------------------------------------------------ memory
+
+    def stored(self, storage: Storage, index: Index) -> Scalar:
+        """An element of a kept tile."""
+        if storage.scalar:
+            text, args, level = storage.name, (), 0
+        else:
+            offset = self.offset_in(storage, index)
+            inner, args = self._holes(to_c(offset))
+            text, level = f"{storage.name}[{inner}]", self.level(offset)
+            self.places.append(Place(storage.name, offset, False, storage.dtype))
+        return Scalar(expressions.load(text, storage.dtype), args, storage.dtype, level)
+
+    @staticmethod
+    def offset_in(storage: Storage, index: Index) -> Poly:
+        offset = poly(0)
+        for extent, pitch, p in zip(storage.shape, storage.extents, index, strict=True):
+            offset = offset * pitch + (poly(0) if extent.constant == 1 else p)
+        return offset
+
+    def positions(self, axes: tuple[object, ...], index: Index) -> list[Poly]:
+        """Where along each axis of a tensor the element at `index` of a region lies."""
+        picked = max((len(a.indices.shape) for a in axes if isinstance(a, PickAccess)), default=0)
+        spans = iter(index[picked:])
+        positions: list[Poly] = []
+        for axis in axes:
+            if isinstance(axis, SpanAccess):
+                positions.append(axis.start + axis.step * next(spans))
+            elif isinstance(axis, AtAccess):
+                positions.append(axis.index)
+            elif isinstance(axis, PickAccess):
+                chosen = axis.indices
+                positions.append(self.runtime(self.of(chosen, _fitting(chosen, index[:picked]))))
+        return positions
+
+    def outside(self, tensor: TensorPlace, positions: list[Poly]) -> list[Poly]:
+        """Conditions `p >= 0` under which the positions lie inside the tensor, those that are always true left out."""
+        conditions = []
+        for p, extent in zip(positions, tensor.shape, strict=True):
+            if not self.ranges.nonnegative(p) or any(n in self._runtime for n in p.names):
+                conditions.append(p)
+            if not self.ranges.below(p, extent) or any(n in self._runtime for n in p.names):
+                conditions.append(extent - 1 - p)
+        return conditions
+
+    def offset(self, tensor: TensorPlace, positions: list[Poly]) -> Poly:
+        total = poly(0)
+        for p, stride in zip(positions, tensor.strides, strict=True):
+            total = total + p * stride
+        return total
+
+    def _load(self, value: Value, index: Index) -> Scalar:
+        tensor = self.tensors[value.data.tensor]
+        positions = self.positions(value.data.axes, index)
+        offset = self.offset(tensor, positions)
+        self.places.append(Place(tensor.pointer, offset, False, value.dtype))
+        inner, args = self._holes(to_c(offset))
+        text = expressions.load(f"{tensor.pointer}[{inner}]", value.dtype)
+        scalar = Scalar(text, args, value.dtype, self.level(offset))
+        if value.data.pad is None:
+            return scalar
+        conditions = self.outside(tensor, positions)
+        if conditions:
+            scalar.pad = literal(value.data.pad, value.dtype)
+            scalar.level = max(scalar.level, *(self.level(p) for p in conditions))
+            fixed = [p for p in conditions if any(n in self._runtime for n in p.names)]
+            scalar.always = tuple(self.condition(p) for p in fixed)
+            scalar.guards = tuple(self.condition(p) for p in conditions if p not in fixed)
+            self.borders += [p for p in conditions if p not in fixed]
+        return scalar
+
+    def condition(self, p: Poly) -> Scalar:
+        """`p >= 0` as a bool."""
+        if p not in self._conditions:
+            template, args = self._holes(_comparison(p))
+            self._conditions[p] = Scalar(template, args, DType.bool, self.level(p))
+        return self._conditions[p]
+
+
+def _comparison(p: Poly) -> str:
+    """`a >= b` with no negative term on either side."""
+    left = Poly(tuple(t for t in p.terms if t[1] > 0))
+    right = Poly(tuple((m, -c) for m, c in p.terms if c < 0))
+    return f"{to_c(left)} >= {to_c(right)}"
+
+
+def _fitting(value: Value, index: Index) -> Index:
+    """NumPy's broadcasting: the operand's own axes, at 0 where its extent is 1."""
+    own = index[len(index) - len(value.shape) :] if value.shape else ()
+    return tuple(poly(0) if extent.constant == 1 else p for extent, p in zip(value.shape, own, strict=True))
+
+
+def _small_power(power: float, dtype: DType) -> str | None:
+    """Powers that torch itself computes by products and roots."""
+    if dtype not in (DType.f32, DType.f64, DType.f16, DType.bf16):
+        return {2: "{0} * {0}", 3: "{0} * {0} * {0}"}.get(int(power)) if power in (2, 3) else None
+    one = literal(1, dtype)
+    known = {
+        1.0: "{0}", 2.0: "{0} * {0}", 3.0: "{0} * {0} * {0}", 0.5: "std::sqrt({0})", -0.5: f"{one} / std::sqrt({{0}})",
+        -1.0: f"{one} / {{0}}", -2.0: f"{one} / ({{0}} * {{0}})",
+    }  # fmt: skip
+    return known.get(float(power))
+
+
+class Lines:
+    """Writes scalars as C lines, sorted by loop level. Each line is written once per level and variant."""
+
+    def __init__(self, elements: Elements, depth: int, taken: set[str]) -> None:
+        self.depth = depth
+        self.taken = set(taken)
+        self.lines: list[list[str]] = [[] for _ in range(depth + 1)]
+        self.names: dict[Scalar, str] = {}
+        self.elements = elements
+
+    def count(self, roots: list[Scalar]) -> None:
+        """Counts uses, so that what is used once stays inside its consumer."""
+        stack = list(roots)
+        for root in roots:
+            root.uses += 1
+        seen: set[Scalar] = set()
+        while stack:
+            scalar = stack.pop()
+            if scalar in seen:
+                continue
+            seen.add(scalar)
+            for arg in (*scalar.args, *scalar.guards, *scalar.always):
+                arg.uses += 1
+                stack.append(arg)
+
+    def write(self, scalar: Scalar, at: int, interior: bool) -> str:
+        """The C text of a scalar for a consumer at level `at`; writes the lines it needs."""
+        if scalar in self.names:
+            return self.names[scalar]
+        text = self._body(scalar, interior)
+        simple = re.fullmatch(r"[\w.]+|-?[\d.]+f?|-INFINITY", text) is not None
+        line = scalar.named or (not simple and (scalar.uses > 1 or scalar.level < at or len(text) > 90 or bool(scalar.hint)))
+        if not line:
+            return text
+        name = self._fresh(scalar.hint or "t")
+        self.names[scalar] = name
+        self.lines[scalar.level].append(f"const {COMPUTED[scalar.dtype]} {name} = {text};")
+        return name
+
+    def forget_inner(self) -> list[str]:
+        """Hands out the lines of the innermost level and forgets their names, for another variant of the same body."""
+        inner, self.lines[self.depth] = self.lines[self.depth], []
+        self.names = {s: n for s, n in self.names.items() if s.level < self.depth}
+        return inner
+
+    def _body(self, scalar: Scalar, interior: bool) -> str:
+        texts = [self.write(arg, scalar.level, interior) for arg in scalar.args]
+        text = fill(scalar.template, texts)
+        guards = [*scalar.always]
+        if not interior or scalar.level < self.depth:
+            guards += scalar.guards
+        if guards:
+            tests = " && ".join(self.write(g, scalar.level, interior) for g in guards)
+            text = f"{tests} ? {text} : {scalar.pad}"
+        return text
+
+    def _fresh(self, stem: str) -> str:
+        name, k = (stem, 0) if stem != "t" else ("t1", 1)
+        while name in self.taken:
+            k += 1
+            name = f"{stem}{'_' if stem != 't' else ''}{k}"
+        self.taken.add(name)
+        return name
+
+
+_HOLE = re.compile(r"\{(\d)\}")
+
+
+def fill(template: str, texts: list[str]) -> str:
+    """Puts texts into the holes of a template, in parentheses where an operator could tear them apart."""
+
+    def one(match: re.Match[str]) -> str:
+        text = texts[int(match.group(1))]
+        before = template[: match.start()].rstrip()
+        after = template[match.end() :].lstrip()
+        alone = before.endswith(("(", ",", "[")) and after.startswith((")", ",", "]"))
+        whole = template == match.group(0)
+        return text if alone or whole or _atomic(text) else f"({text})"
+
+    return _HOLE.sub(one, template)
+
+
+def _atomic(text: str) -> bool:
+    depth = 0
+    for char in text:
+        if char in "([":
+            depth += 1
+        elif char in ")]":
+            depth -= 1
+        elif depth == 0 and not (char.isalnum() or char in "_.:"):
+            return False
+    return True

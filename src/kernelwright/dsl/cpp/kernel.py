@@ -1,0 +1,147 @@
+"""One sketch as C++ source: a function for each kernel, and entry points that run them in order.
+
+In: a Sketch. Out: `Source`: the text, and for each entry point the names of the tensors and dynamic sizes it takes, in order.
+Sizes that are not dynamic are numbers in the text: loops have known lengths and the compiler knows what divides what.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from kernelwright.dsl.cfamily.graph import RESERVED, GraphBuilder, walk
+from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, from_index, poly
+from kernelwright.dsl.cfamily.types import STORED
+from kernelwright.dsl.cpp import gemm
+from kernelwright.dsl.cpp.elements import TensorPlace
+from kernelwright.dsl.cpp.keeping import decide
+from kernelwright.dsl.cpp.nest import Surroundings
+from kernelwright.dsl.cpp.prelude_text import prelude
+from kernelwright.dsl.cpp.schedule import Scheduler
+from kernelwright.sketch import nodes
+
+PARALLEL_ABOVE = 48 * 1024
+"""Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
+
+_AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes."""
+
+    name: str
+    tensors: tuple[str, ...]
+    sizes: tuple[str, ...]
+    once: bool
+
+
+@dataclass(frozen=True)
+class Source:
+    text: str
+    steps: tuple[Entry | nodes.LibraryCall, ...]
+
+
+def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
+    """The whole C++ source of a sketch."""
+    functions: list[str] = []
+    entries: list[Entry | nodes.LibraryCall] = []
+    group: list[tuple[str, tuple[str, ...], nodes.Kernel]] = []
+    dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
+
+    def flush() -> None:
+        if group:
+            entry, text = _entry(sketch, f"run_{len(entries)}", group, dynamic)
+            entries.append(entry)
+            functions.append(text)
+            group.clear()
+
+    for step in sketch.steps:
+        if isinstance(step, nodes.LibraryCall):
+            flush()
+            entries.append(step)
+            continue
+        if group and group[-1][2].once != step.once:
+            flush()
+        text, used = _function(sketch, step, dynamic)
+        functions.append(text)
+        group.append((_c_name(step.name), used, step))
+    flush()
+    body = "\n".join(functions)
+    headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
+    if "std::stable_sort" in body:
+        headers += "#include <algorithm>\n"
+    products = gemm.PRELUDE if "gemm_tile<" in body else ""
+    products += gemm.TRANSPOSE if "pack_transposed" in body else ""
+    return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries))
+
+
+def _c_name(name: str) -> str:
+    return f"{name}_" if name in RESERVED else name
+
+
+def _root(sketch: nodes.Sketch, name: str) -> str:
+    tensor = next(t for t in sketch.tensors if t.name == name)
+    return tensor.source if tensor.role == "view" else name
+
+
+def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """One kernel as a static C function, and the tensors it takes."""
+    sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
+    sizes |= {t.name: poly(t.value) for t in sketch.tunables}
+    declared = {t.name: t for t in sketch.tensors}
+    places: dict[str, TensorPlace] = {}
+    for tensor in sketch.tensors:
+        shape = tuple(from_index(i, sizes) for i in tensor.shape)
+        strides: list[Poly] = []
+        stride = poly(1)
+        for extent in reversed(shape):
+            strides.insert(0, stride)
+            stride = stride * extent
+        places[tensor.name] = TensorPlace(_c_name(_root(sketch, tensor.name)), shape, tuple(strides), tensor.dtype)
+    builder = GraphBuilder(sizes, declared, kernel)
+    builder.storage_names |= {p.pointer for p in places.values()} | set(dynamic)
+    builder.ranges = Ranges({})
+    axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
+    block = builder.build()
+    usage = decide(block)
+    around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names)
+    scheduler = Scheduler(builder, usage, around, PARALLEL_ABOVE)
+    scheduler.pads_rows = any(v.op == "gemm" for v in usage.values)
+    scheduler.block(block)
+    mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
+    written = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Store)}
+    used = tuple(dict.fromkeys(_root(sketch, n.tensor) for n in mentioned))
+    parameters = [
+        f"{'' if name in written else 'const '}{STORED[declared[name].dtype]}* __restrict {_c_name(name)}" for name in used
+    ] + [f"int64_t {size}" for size in dynamic]
+    head = f"// {kernel.doc}\n" if kernel.doc else ""
+    text = f"{head}static void {_c_name(kernel.name)}({', '.join(parameters)}) {{\n" + indent(scheduler.out) + "}\n"
+    return text, used
+
+
+def _entry(
+    sketch: nodes.Sketch, name: str, group: list[tuple[str, tuple[str, ...], nodes.Kernel]], dynamic: tuple[str, ...]
+) -> tuple[Entry, str]:
+    """An exported function that runs a group of kernels; Python crosses into C once for all of them."""
+    declared = {t.name: t for t in sketch.tensors}
+    tensors = tuple(dict.fromkeys(t for _, used, _ in group for t in used))
+    parameters = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors] + [f"int64_t {s}" for s in dynamic]
+    calls = [f"  {function}({', '.join([*(_c_name(t) for t in used), *dynamic])});\n" for function, used, _ in group]
+    text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join(calls)}}}\n'
+    return Entry(name, tensors, dynamic, group[0][2].once), text
+
+
+def indent(lines: list[str]) -> str:
+    """Lines joined with two spaces for each open brace; scopes around one plain block are dropped."""
+    flat = [part for line in lines for part in line.split("\n") if part]
+    text: list[str] = []
+    depth = 1
+    for line in flat:
+        closing = len(re.match(r"^[}]*", line).group(0))  # type: ignore[union-attr]
+        if line.startswith("#pragma"):
+            text.append(f"{line}\n")
+            continue
+        text.append("  " * (depth - min(closing, 1)) + line + "\n")
+        depth += line.count("{") - line.count("}")
+    return "".join(text)

@@ -1,0 +1,435 @@
+"""One loop nest: several things computed over one domain in a single pass.
+
+In: the extents of a domain and its roots (store to a tensor, fill a kept tile, reduce into a kept tile). Out: C lines. The innermost
+loop is the axis that memory likes best; it is a SIMD loop without tests: stores are clipped by the loop's bounds, loads that may
+leave their tensor split it into an interior and two borders. Reductions along it run in several independent lanes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelwright.dsl.cfamily import expressions
+from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, poly, to_c
+from kernelwright.dsl.cfamily.types import COMPUTED, STORED, WIDTH, literal, neutral
+from kernelwright.dsl.cfamily.values import Access, PickAccess, Storage, Value
+from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
+
+LANE_BYTES = 128
+"""A reduction's lanes: four AVX2 registers, enough to hide the latency of an addition."""
+STRIP_BYTES = 256
+"""Columns reduced together over an outer axis: eight AVX2 registers of accumulators."""
+
+
+@dataclass(eq=False)
+class Fill:
+    """Stores each element of a value into a kept tile."""
+
+    storage: Storage
+    value: Value
+    index: Index = ()
+
+
+@dataclass(eq=False)
+class Put:
+    """Stores each element into a tensor."""
+
+    tensor: str
+    axes: tuple[Access, ...]
+    value: Value
+    mode: str
+
+
+@dataclass(eq=False)
+class Fold:
+    """Reduces a value over `axes` into a kept tile."""
+
+    storage: Storage
+    value: Value
+    op: str
+    axes: tuple[int, ...]
+
+
+Root = Fill | Put | Fold
+
+
+@dataclass
+class Surroundings:
+    """What a nest needs to know of its kernel."""
+
+    tensors: dict[str, TensorPlace]
+    ranges: Ranges
+    taken: set[str]
+    axis_names: list[str]
+    used: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Loop:
+    """One loop of the nest: its variable, extent and bounds after clipping."""
+
+    var: str
+    axis: int
+    extent: Poly
+    low: list[str] = field(default_factory=list)
+    high: list[str] = field(default_factory=list)
+
+
+class Nest:
+    """Writes one nest. Use once."""
+
+    def __init__(self, around: Surroundings, shape: tuple[Poly, ...], roots: list[Root], computing: set[int]) -> None:
+        self.around = around
+        self.shape = shape
+        self.roots = roots
+        self.computing = computing
+        names = around.axis_names
+        self.vars = {a: names[a - len(shape)] if len(shape) <= len(names) else f"{names[0]}{a}" for a in range(len(shape))}
+        self.index: Index = tuple(poly(0) if e.constant == 1 else poly(self.vars[a]) for a, e in enumerate(shape))
+        known = dict(around.ranges.known)
+        for axis, extent in enumerate(shape):
+            known[self.vars[axis]] = (poly(0), extent - 1)
+        self.ranges = Ranges(known)
+        self.out: list[str] = []
+
+    # ------------------------------------------------------------ order
+
+    def order(self) -> list[int]:
+        """Axes from outermost to innermost; axes of extent 1 are no loops."""
+        axes = [a for a, e in enumerate(self.shape) if e.constant != 1]
+        if len(axes) > 1:
+            trial = self.elements({self.vars[a]: 1 for a in axes})
+            self.scalars(trial)
+            inner = max(axes, key=lambda a: (self._liking(trial.places, a), a))
+            axes = [a for a in axes if a != inner] + [inner]
+        folded = self.folded()
+        if folded and axes:
+            inner = axes[-1]
+            free = [a for a in axes if a not in folded and a != inner]
+            bound = [a for a in axes if a in folded and a != inner]
+            axes = [*free, *bound, inner]
+        return axes
+
+    def _liking(self, places: list[Place], axis: int) -> float:
+        extent = self.shape[axis].constant or 64
+        score = 0.0
+        for place in places:
+            stride = place.offset.coefficient(self.vars[axis])
+            weight = 2.0 if place.writes else 1.0
+            if stride is None:
+                score -= weight
+            elif stride.constant == 0:
+                score += 0.25 * weight
+            elif stride.constant == 1:
+                score += weight
+            else:
+                score -= 0.5 * weight
+        return score if extent >= 8 else score / 2 - 1.0
+
+    def folded(self) -> set[int]:
+        return {a for root in self.roots if isinstance(root, Fold) for a in root.axes if self.shape[a].constant != 1}
+
+    # ------------------------------------------------------------ scalars
+
+    def elements(self, levels: dict[str, int]) -> Elements:
+        return Elements(self.around.tensors, self.ranges, levels, computing=self.computing)
+
+    def scalars(self, elements: Elements) -> list[Scalar]:
+        """The value of each root, and where stores go (kept for `places`)."""
+        result = []
+        for root in self.roots:
+            index = self.index
+            if isinstance(root, Fill):
+                index = self.fill_index(root)
+                if not root.storage.scalar:
+                    elements.places.append(Place(root.storage.name, Elements.offset_in(root.storage, index), True, root.storage.dtype))
+            if isinstance(root, Put):
+                tensor = self.around.tensors[root.tensor]
+                offset = elements.offset(tensor, elements.positions(root.axes, self.index))
+                elements.places.append(Place(tensor.pointer, offset, True, tensor.dtype))
+            result.append(elements.of(root.value, _own_index(root.value, index)))
+        return result
+
+    def fill_index(self, root: Fill) -> Index:
+        return root.index or self.index[len(self.index) - len(root.storage.shape) :] if root.storage.shape else ()
+
+    # ------------------------------------------------------------ writing
+
+    def write(self) -> list[str]:
+        """The C lines of the whole nest."""
+        axes = self.order()
+        self.loops = [Loop(self.vars[a], a, self.shape[a]) for a in axes]
+        self.elems = self.elements({loop.var: k + 1 for k, loop in enumerate(self.loops)})
+        self.values = self.scalars(self.elems)
+        self.lines = Lines(self.elems, len(self.loops), self.around.taken | {loop.var for loop in self.loops})
+        self.lines.count(self.values)
+        self.clip()
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        inner_folded = bool(folds) and bool(self.loops) and self.loops[-1].axis in self.folded()
+        if folds and self.loops and not inner_folded and self.folded():
+            self.write_columns()
+        elif inner_folded:
+            self.write_rows()
+        else:
+            self.write_plain()
+        return self.out
+
+    def clip(self) -> None:
+        """Turns the conditions of a store into bounds of the loops; what has no loop becomes a test around everything."""
+        self.tests: list[str] = []
+        self.inner_tests: list[str] = []
+        for root in self.roots:
+            if not isinstance(root, Put):
+                continue
+            tensor = self.around.tensors[root.tensor]
+            for p in self.elems.outside(tensor, self.elems.positions(root.axes, self.index)):
+                owner = next((loop for loop in reversed(self.loops) if loop.var in p.names), None)
+                factor = p.coefficient(owner.var) if owner else None
+                if any(n.startswith("@") for n in p.names) or (owner and (factor is None or factor.constant is None)):
+                    condition = self.elems.condition(p)
+                    self.lines.count([condition])
+                    self.inner_tests.append(self.lines.write(condition, len(self.loops), True))
+                elif owner and factor and factor.constant:
+                    bound = _solve(p, owner.var, factor.constant)
+                    (owner.low if factor.constant > 0 else owner.high).append(bound)
+                else:
+                    self.tests.append(f"{to_c(p)} >= 0")
+
+    def head(self, loop: Loop, pragma: str = "") -> str:
+        low = _extreme("max_of", ["0", *loop.low])
+        high = _extreme("min_of", [to_c(loop.extent), *loop.high])
+        return f"{pragma}for (int64_t {loop.var} = {low}; {loop.var} < {high}; ++{loop.var})"
+
+    def open_outer(self, loops: list[Loop], level: int = 0) -> int:
+        """Opens loops with the lines that belong before each; returns how many braces were opened."""
+        opened = 0
+        if level == 0 and self.tests:
+            self.out.append(f"if ({' && '.join(self.tests)}) {{")
+            opened += 1
+        self.out += self.lines.lines[level]
+        for k, loop in enumerate(loops):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[level + k + 1] if level + k + 1 < self.lines.depth else []
+            opened += 1
+        return opened
+
+    def write_plain(self) -> None:
+        """No reduction: every element on its own."""
+        if not self.loops:
+            body = self.finish(interior=False)
+            opened = self.open_outer([])
+            self.out += body
+            self.out += ["}"] * opened
+            return
+        inner = self.loops[-1]
+        variants = self.variants()
+        opened = self.open_outer(self.loops[:-1])
+        pragma = "" if self.ordered() else "#pragma omp simd\n"
+        low = _extreme("max_of", ["0", *inner.low])
+        high = _extreme("min_of", [to_c(inner.extent), *inner.high])
+        for begin, end, interior in self.split(low, high):
+            self.out.append(f"{pragma}for (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
+            self.out += [*variants[interior], "}"]
+        self.out += ["}"] * opened
+
+    def variants(self) -> dict[bool, list[str]]:
+        """The innermost body, with guards (False) and, where there are guards, without (True)."""
+        guarded = self.finish(interior=False)
+        return {False: guarded, True: self.finish(interior=True)} if self.elems.borders else {False: guarded, True: guarded}
+
+    def ordered(self) -> bool:
+        """True if iterations may meet at one address (scatter, atomic update): no SIMD then."""
+        return any(isinstance(r, Put) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.roots)
+
+    def interior(self, low: str, high: str) -> tuple[str, str] | None:
+        """Writes the bounds of the innermost range in which all loads are inside; None if there is no such split."""
+        inner = self.loops[-1]
+        lows, highs, tests = [low], [high], []
+        for p in dict.fromkeys(self.elems.borders):
+            if self.elems.level(p) < len(self.loops) and inner.var not in p.names:
+                tests.append(p)
+                continue
+            factor = p.coefficient(inner.var)
+            if factor is None or not factor.constant:
+                return None
+            (lows if factor.constant > 0 else highs).append(_solve(p, inner.var, factor.constant))
+        begin, end = self._name("inside"), self._name("beyond")
+        self.out.append(f"// from {begin} up to {end} no load leaves its tensor")
+        self.out.append(f"const int64_t {begin} = min_of<int64_t>({_extreme('max_of', lows)}, {high});")
+        stop = f"max_of<int64_t>({_extreme('min_of', highs)}, {begin})"
+        if tests:
+            held = " && ".join(f"{to_c(p)} >= 0" for p in tests)
+            stop = f"{held} ? {stop} : {begin}"
+        self.out.append(f"const int64_t {end} = {stop};")
+        return begin, end
+
+    def split(self, low: str, high: str) -> list[tuple[str, str, bool]]:
+        """The innermost range as pieces (begin, end, interior)."""
+        if not self.elems.borders:
+            return [(low, high, True)]
+        found = self.interior(low, high)
+        if found is None:
+            return [(low, high, False)]
+        begin, end = found
+        return [(low, begin, False), (begin, end, True), (end, high, False)]
+
+    def _name(self, stem: str) -> str:
+        name = stem
+        while name in self.lines.taken:
+            name += "_"
+        self.lines.taken.add(name)
+        return name
+
+    def finish(self, *, interior: bool, lane: str = "") -> list[str]:
+        """The lines of the innermost body, with the stores and accumulations of all roots."""
+        depth = len(self.loops)
+        ends: list[str] = []
+        for root, scalar in zip(self.roots, self.values, strict=True):
+            text = self.lines.write(scalar, depth, interior)
+            if isinstance(root, Fill):
+                ends.append(f"{self.slot(root.storage, self.fill_index(root))} = {expressions.store(text, root.storage.dtype)};")
+            elif isinstance(root, Put):
+                ends.append(self.put(root, text))
+            else:
+                target = f"{root.storage.name}_lanes[{lane}]" if lane else self.slot(root.storage, self.fold_index(root))
+                old = target if lane else expressions.load(target, root.storage.dtype)
+                step = expressions.reduction(root.op, old, text if _plain(text) else f"({text})", root.value.dtype)
+                ends.append(f"{target} = {step if lane else expressions.store(step, root.storage.dtype)};")
+        return [*self.lines.forget_inner(), *ends]
+
+    def fold_index(self, root: Fold) -> Index:
+        return tuple(poly(0) if a in root.axes else p for a, p in enumerate(self.index))
+
+    def slot(self, storage: Storage, index: Index) -> str:
+        return storage.name if storage.scalar else f"{storage.name}[{to_c(Elements.offset_in(storage, index))}]"
+
+    def put(self, root: Put, text: str) -> str:
+        tensor = self.around.tensors[root.tensor]
+        offset = self.elems.offset(tensor, self.elems.positions(root.axes, self.index))
+        template, args = self.elems._holes(to_c(offset))
+        where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, len(self.loops), True) for a in args))}]"
+        test = f"if ({' && '.join(self.inner_tests)}) " if self.inner_tests else ""
+        if root.mode == "set":
+            return f"{test}{where} = {expressions.store(text, tensor.dtype)};"
+        return f"{test}atomic_{root.mode}{_half_suffix(tensor)}(&{where}, {STORED[tensor.dtype] if False else ''}{text});"
+
+    # ------------------------------------------------------------ reductions along the innermost loop
+
+    def write_rows(self) -> None:
+        """Accumulates in lanes: element c goes to lane c % lanes, and the lanes are combined at the end."""
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        free = [loop for loop in self.loops if loop.axis not in self.folded()]
+        bound = [loop for loop in self.loops if loop.axis in self.folded()]
+        inner = bound[-1]
+        widest = max(WIDTH[r.value.dtype] for r in folds)
+        lanes = max(4, LANE_BYTES // max(widest, 2))
+        extent = inner.extent.constant
+        if extent is not None:
+            while lanes > 1 and lanes > extent:
+                lanes //= 2
+        variants = {k: self.finish_lanes(k, "lane") for k in ((False, True) if self.elems.borders else (True,))}
+        tail = self.finish_lanes(False, f"{inner.var} % {lanes}" if lanes > 1 else "0")
+        opened = self.open_outer(free)
+        for fold in folds:
+            kind = COMPUTED[fold.value.dtype]
+            start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
+            self.out.append(f"{kind} {fold.storage.name}_lanes[{lanes}];")
+            self.out.append(f"for (int lane = 0; lane < {lanes}; ++lane) {fold.storage.name}_lanes[lane] = {start};")
+        for k, loop in enumerate(bound[:-1]):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[len(free) + k + 1]
+        self.lane_loops(inner, lanes, variants, tail)
+        self.out += ["}"] * len(bound[:-1])
+        self.combine_lanes(folds, lanes)
+        self.out += ["}"] * opened
+
+    def finish_lanes(self, interior: bool, lane: str) -> list[str]:
+        return self.finish(interior=interior, lane=lane)
+
+    def lane_loops(self, inner: Loop, lanes: int, variants: dict[bool, list[str]], tail: list[str]) -> None:
+        var, extent = inner.var, to_c(inner.extent)
+        guarded = self.elems.borders and self.interior("0", extent)
+        self.out.append("{")
+        if lanes == 1:
+            self.out += [f"for (int64_t {var} = 0; {var} < {extent}; ++{var}) {{", *tail, "}", "}"]
+            return
+        whole = f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
+        self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
+        body = ["#pragma omp simd", f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{", f"const int64_t {var} = block + lane;"]
+        if guarded:
+            begin, end = guarded
+            self.out += [f"if (block >= {begin} && block + {lanes} <= {end}) {{", *body, *variants[True], "}", "} else {"]
+            self.out += [*body, *variants[False], "}", "}"]
+        else:
+            self.out += [*body, *variants[not self.elems.borders], "}"]
+        self.out.append("}")
+        if inner.extent.constant is None or inner.extent.constant % lanes:
+            self.out += [f"for (int64_t {var} = {whole}; {var} < {extent}; ++{var}) {{", *tail, "}"]
+        self.out.append("}")
+
+    def combine_lanes(self, folds: list[Fold], lanes: int) -> None:
+        """Halves the lanes until one is left: as exact as pairwise summation, and short."""
+        if lanes > 1:
+            self.out += [f"for (int half = {lanes // 2}; half > 0; half /= 2)", "for (int lane = 0; lane < half; ++lane) {"]
+            for fold in folds:
+                name = f"{fold.storage.name}_lanes"
+                step = expressions.reduction(fold.op, f"{name}[lane]", f"{name}[lane + half]", fold.value.dtype)
+                self.out.append(f"{name}[lane] = {step};")
+            self.out.append("}")
+        for fold in folds:
+            slot = self.slot(fold.storage, self.fold_index(fold))
+            self.out.append(f"{slot} = {expressions.store(f'{fold.storage.name}_lanes[0]', fold.storage.dtype)};")
+
+    # ------------------------------------------------------------ reductions over outer loops
+
+    def write_columns(self) -> None:
+        """The innermost axis stays: a row of accumulators takes one row of the tile after another."""
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        free = [loop for loop in self.loops[:-1] if loop.axis not in self.folded()]
+        bound = [loop for loop in self.loops[:-1] if loop.axis in self.folded()]
+        inner = self.loops[-1]
+        variants = self.variants()
+        opened = self.open_outer(free)
+        extent = to_c(inner.extent)
+        self.out.append(f"for (int64_t {inner.var} = 0; {inner.var} < {extent}; ++{inner.var}) {{")
+        for fold in folds:
+            start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
+            slot = self.slot(fold.storage, self.fold_index(fold))
+            self.out.append(f"{slot} = {expressions.store(start, fold.storage.dtype)};")
+        self.out.append("}")
+        for k, loop in enumerate(bound):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[len(free) + k + 1]
+        for begin, end, interior in self.split("0", extent):
+            self.out.append(f"#pragma omp simd\nfor (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
+            self.out += [*variants[interior], "}"]
+        self.out += ["}"] * (opened + len(bound))
+
+
+def _own_index(value: Value, index: Index) -> Index:
+    own = index[len(index) - len(value.shape) :] if value.shape else ()
+    return tuple(poly(0) if extent.constant == 1 else p for extent, p in zip(value.shape, own, strict=True))
+
+
+def _solve(p: Poly, var: str, factor: int) -> str:
+    """The bound that `p >= 0` sets to a variable: the first value that holds (factor > 0), or one past the last."""
+    rest = p.substitute({var: poly(0)})
+    if factor > 0:
+        return to_c(combine("//", rest * -1 + (factor - 1), poly(factor)))
+    return to_c(combine("//", rest, poly(-factor)) + 1)
+
+
+def _extreme(function: str, texts: list[str]) -> str:
+    result = texts[0]
+    for text in dict.fromkeys(texts[1:]):
+        if text != result:
+            result = f"{function}<int64_t>({result}, {text})"
+    return result
+
+
+def _plain(text: str) -> bool:
+    return " " not in text and not text.startswith("-")
+
+
+def _half_suffix(tensor: TensorPlace) -> str:
+    return f"_{tensor.dtype}" if tensor.dtype in ("f16", "bf16") else ""

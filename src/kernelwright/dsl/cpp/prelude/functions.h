@@ -1,0 +1,236 @@
+// == exp_of
+// e^x; at most 1 ulp (float), 1 ulp (double)
+static inline float exp_of(float x) {
+  x = x > 89.0f ? 89.0f : x;
+  x = x < -104.0f ? -104.0f : x;
+  const float shifted = x * 0x1.715476p+0f + 0x1.8p23f;
+  const int32_t k = __builtin_bit_cast(int32_t, shifted) - 0x4b400000;
+  const float n = shifted - 0x1.8p23f;
+  const float r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+  float q = 0x1.a1bfdep-13f;
+  q = q * r + 0x1.6d9e2ap-10f;
+  q = q * r + 0x1.111078p-7f;
+  q = q * r + 0x1.555478p-5f;
+  q = q * r + 0x1.555556p-3f;
+  q = q * r + 0x1p-1f;
+  const float e = (q * r * r + r) + 1.0f;
+  const int32_t h = k >> 1;  // in two steps: 2^k alone may overflow or be subnormal
+  return e * __builtin_bit_cast(float, (h + 127) << 23) * __builtin_bit_cast(float, (k - h + 127) << 23);
+}
+static inline double exp_of(double x) {
+  x = x > 710.0 ? 710.0 : x;
+  x = x < -746.0 ? -746.0 : x;
+  const double shifted = x * 0x1.71547652b82fep+0 + 0x1.8p52;
+  const int64_t k = __builtin_bit_cast(int64_t, shifted) - 0x4338000000000000;
+  const double n = shifted - 0x1.8p52;
+  const double r = x - n * 0x1.62e42fefa0000p-1 - n * 0x1.cf79abc9e3b3ap-40;
+  double q = 0x1.af8b6c357078fp-26;
+  q = q * r + 0x1.28b45593fc245p-22;
+  q = q * r + 0x1.71dddc106588ep-19;
+  q = q * r + 0x1.a0199246012d7p-16;
+  q = q * r + 0x1.a01a01bc8f198p-13;
+  q = q * r + 0x1.6c16c18735bd7p-10;
+  q = q * r + 0x1.111111110d144p-7;
+  q = q * r + 0x1.555555554f936p-5;
+  q = q * r + 0x1.5555555555562p-3;
+  q = q * r + 0x1.000000000000dp-1;
+  const double e = (q * r * r + r) + 1.0;
+  // halving by a shift that vectorises: 64-bit arithmetic shifts do not exist before AVX-512
+  const int64_t h = int64_t(uint64_t(k + 4096) >> 1) - 2048;
+  return e * __builtin_bit_cast(double, (h + 1023) << 52) * __builtin_bit_cast(double, (k - h + 1023) << 52);
+}
+// == expm1_of
+// e^x - 1 without cancellation; at most 3 ulp
+static inline float expm1_of(float x) {
+  const float y = x < -18.0f ? -18.0f : (x > 89.0f ? 89.0f : x);
+  const float shifted = y * 0x1.715476p+0f + 0x1.8p23f;
+  const int32_t k = __builtin_bit_cast(int32_t, shifted) - 0x4b400000;
+  const float n = shifted - 0x1.8p23f;
+  const float r = y - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+  float q = 0x1.a1bfdep-13f;
+  q = q * r + 0x1.6d9e2ap-10f;
+  q = q * r + 0x1.111078p-7f;
+  q = q * r + 0x1.555478p-5f;
+  q = q * r + 0x1.555556p-3f;
+  q = q * r + 0x1p-1f;
+  const float e = q * r * r + r;
+  const float power = __builtin_bit_cast(float, (k - 1 + 127) << 23);  // 2^(k-1), doubled at the end: 2^128 overflows
+  return ((e * power) + (power - 0.5f)) * 2.0f;
+}
+static inline double expm1_of(double x) {
+  const double y = x < -40.0 ? -40.0 : (x > 710.0 ? 710.0 : x);
+  const double shifted = y * 0x1.71547652b82fep+0 + 0x1.8p52;
+  const int64_t k = __builtin_bit_cast(int64_t, shifted) - 0x4338000000000000;
+  const double n = shifted - 0x1.8p52;
+  const double r = y - n * 0x1.62e42fefa0000p-1 - n * 0x1.cf79abc9e3b3ap-40;
+  double q = 0x1.af8b6c357078fp-26;
+  q = q * r + 0x1.28b45593fc245p-22;
+  q = q * r + 0x1.71dddc106588ep-19;
+  q = q * r + 0x1.a0199246012d7p-16;
+  q = q * r + 0x1.a01a01bc8f198p-13;
+  q = q * r + 0x1.6c16c18735bd7p-10;
+  q = q * r + 0x1.111111110d144p-7;
+  q = q * r + 0x1.555555554f936p-5;
+  q = q * r + 0x1.5555555555562p-3;
+  q = q * r + 0x1.000000000000dp-1;
+  const double e = q * r * r + r;
+  const double power = __builtin_bit_cast(double, (k - 1 + 1023) << 52);
+  return ((e * power) + (power - 0.5)) * 2.0;
+}
+// == exp2_of
+static inline float exp2_of(float x) { return float(exp_of(double(x) * 0x1.62e42fefa39efp-1)); }
+static inline double exp2_of(double x) { return std::exp2(x); }
+// == log_of
+// Natural logarithm; at most 1 ulp (float), 2 ulp (double)
+static inline float log_of(float x) {
+  const bool tiny = x < 0x1p-126f;
+  const float scaled = tiny ? x * 0x1p23f : x;
+  const int32_t bits = __builtin_bit_cast(int32_t, scaled), shifted = bits - 0x3f3504f3;  // mantissa from sqrt(1/2) to sqrt(2)
+  const float n = float((shifted >> 23) - (tiny ? 23 : 0));
+  const float f = __builtin_bit_cast(float, (shifted & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const float s = f / (f + 2.0f), z = s * s;
+  float g = 0x1.ddf65ep-3f;
+  g = g * z + 0x1.245b8p-2f;
+  g = g * z + 0x1.9999eep-2f;
+  g = g * z + 0x1.555556p-1f;
+  // log(1 + f) = f - f*f/2 + s*(f*f/2 + z*g)
+  const float half = 0.5f * f * f;
+  float y = n * 0x1.62e3p-1f + (f - (half - (s * (half + z * g) + n * 0x1.2fefa2p-17f)));
+  y = x == INFINITY ? x : y;
+  y = x == 0.0f ? -INFINITY : y;
+  return x < 0.0f || x != x ? NAN : y;
+}
+static inline double log_of(double x) {
+  const bool tiny = x < 0x1p-1022;
+  const double scaled = tiny ? x * 0x1p54 : x;
+  const int64_t shifted = __builtin_bit_cast(int64_t, scaled) - 0x3fe6a09e667f3bcd;
+  // the exponent as a double without a 64-bit conversion, which vectorises only with AVX-512
+  const uint64_t e = uint64_t(shifted + (int64_t(1) << 62)) >> 52;
+  const double n = __builtin_bit_cast(double, e | 0x4330000000000000) - 0x1p52 - 1024.0 - (tiny ? 54.0 : 0.0);
+  const double f = __builtin_bit_cast(double, (shifted & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - 1.0;
+  const double s = f / (f + 2.0), z = s * s;
+  double g = 0x1.0c2eb356bd8c0p-3;
+  g = g * z + 0x1.0fba682bb04e6p-3;
+  g = g * z + 0x1.3b1c5dede50eap-3;
+  g = g * z + 0x1.745cf8422004cp-3;
+  g = g * z + 0x1.c71c720334a51p-3;
+  g = g * z + 0x1.2492492475b9ap-2;
+  g = g * z + 0x1.9999999999a3fp-2;
+  g = g * z + 0x1.5555555555555p-1;
+  const double half = 0.5 * f * f;
+  double y = n * 0x1.62e42feep-1 + (f - (half - (s * (half + z * g) + n * 0x1.a39ef35793c76p-33)));
+  y = x == INFINITY ? x : y;
+  y = x == 0.0 ? -INFINITY : y;
+  return x < 0.0 || x != x ? double(NAN) : y;
+}
+// == log2_of
+static inline float log2_of(float x) { return float(log_of(double(x)) * 0x1.71547652b82fep+0); }
+static inline double log2_of(double x) { return std::log2(x); }
+// == log10_of
+static inline float log10_of(float x) { return float(log_of(double(x)) * 0x1.bcb7b1526e50ep-2); }
+static inline double log10_of(double x) { return std::log10(x); }
+// == log1p_of
+// log(1 + x), what 1 + x rounds away added back
+template <typename T> static inline T log1p_of(T x) {
+  const T u = T(1) + x, lost = x - (u - T(1));
+  const T y = log_of(u) + lost / u;
+  return u == T(INFINITY) || u == T(0) ? log_of(u) : y;
+}
+// == tanh_of
+// At most 3 ulp
+template <typename T> static inline T tanh_of(T x) {
+  const T t = expm1_of(T(-2) * std::fabs(x));
+  return std::copysign(-t / (T(2) + t), x);
+}
+// == sigmoid_of
+template <typename T> static inline T sigmoid_of(T x) { return T(1) / (T(1) + exp_of(-x)); }
+// == erf_of
+// At most 3 ulp (float); double is the C library's
+static inline float erf_of(float x) {
+  const float a = std::fabs(x), z = a * a;
+  float p = 0x1.5e05ep-14f;
+  p = p * z - 0x1.aaa2cp-11f;
+  p = p * z + 0x1.54d428p-8f;
+  p = p * z - 0x1.b80ff2p-6f;
+  p = p * z + 0x1.ce2e1cp-4f;
+  p = p * z - 0x1.812744p-2f;
+  p = p * z + 0x1.06eba8p-3f;
+  const float small = a + a * p;
+  const float b = a > 4.0f ? 4.0f : a;
+  float h = 0x1.428b4ap-18f;
+  h = h * b - 0x1.711538p-15f;
+  h = h * b - 0x1.e283bap-15f;
+  h = h * b + 0x1.82e224p-9f;
+  h = h * b - 0x1.740d92p-6f;
+  h = h * b + 0x1.af493cp-4f;
+  h = h * b + 0x1.456e94p-1f;
+  h = h * b + 0x1.20e8fep+0f;
+  const float large = 1.0f - exp_of(-b * h);
+  const float y = a < 0.921875f ? small : large;
+  return std::copysign(x != x ? x : y, x);
+}
+static inline double erf_of(double x) { return std::erf(x); }
+// == erfc_of
+template <typename T> static inline T erfc_of(T x) { return std::erfc(x); }
+// == sin_of
+template <typename T> static inline T sin_of(T x) { return std::sin(x); }
+// == cos_of
+template <typename T> static inline T cos_of(T x) { return std::cos(x); }
+// == tan_of
+template <typename T> static inline T tan_of(T x) { return std::tan(x); }
+// == asin_of
+template <typename T> static inline T asin_of(T x) { return std::asin(x); }
+// == acos_of
+template <typename T> static inline T acos_of(T x) { return std::acos(x); }
+// == atan_of
+template <typename T> static inline T atan_of(T x) { return std::atan(x); }
+// == sinh_of
+template <typename T> static inline T sinh_of(T x) { return std::sinh(x); }
+// == cosh_of
+template <typename T> static inline T cosh_of(T x) { return std::cosh(x); }
+// == asinh_of
+template <typename T> static inline T asinh_of(T x) { return std::asinh(x); }
+// == acosh_of
+template <typename T> static inline T acosh_of(T x) { return std::acosh(x); }
+// == atanh_of
+template <typename T> static inline T atanh_of(T x) { return std::atanh(x); }
+// == lgamma_of
+template <typename T> static inline T lgamma_of(T x) { int sign; return sizeof(T) == 4 ? lgammaf_r(x, &sign) : lgamma_r(x, &sign); }
+// == erfinv_of
+// A start from the tail's logarithm, then two steps of Halley's method in double
+static inline double erfinv_of(double x) {
+  if (!(std::fabs(x) < 1.0)) return std::fabs(x) == 1.0 ? std::copysign(double(INFINITY), x) : double(NAN);
+  const double w = std::log1p(-x * x), v = 2.0 / (3.14159265358979323846 * 0.147) + 0.5 * w;
+  double y = std::copysign(std::sqrt(std::sqrt(v * v - w / 0.147) - v), x);
+  for (int k = 0; k < 3; ++k) {
+    const double wrong = std::fabs(x) > 0.5 ? std::copysign(1.0 - std::fabs(x) - std::erfc(std::fabs(y)), x) : std::erf(y) - x;
+    const double step = wrong / (1.12837916709551257390 * std::exp(-y * y));
+    y -= step / (1.0 + y * step);
+  }
+  return y;
+}
+static inline float erfinv_of(float x) { return float(erfinv_of(double(x))); }
+// == pow_of
+// float through double, which vectorises; the special cases are those of C
+static inline float pow_of(float x, float y) {
+  const double magnitude = exp_of(double(y) * log_of(std::fabs(double(x))));
+  const float half = y * 0.5f, whole = std::rint(y);
+  const bool odd = whole == y && std::rint(half) != half;
+  float r = float(magnitude);
+  r = x < 0.0f || (x == 0.0f && std::copysign(1.0f, x) < 0.0f) ? (odd ? -r : (whole == y || x == 0.0f || x == -INFINITY ? r : NAN)) : r;
+  r = std::fabs(x) == 1.0f && std::fabs(y) == INFINITY ? 1.0f : r;
+  return x == 1.0f || y == 0.0f ? 1.0f : r;
+}
+static inline double pow_of(double x, double y) { return std::pow(x, y); }
+template <typename T> static inline T pow_of(T x, T n) {
+  if (n < 0) return x == 1 ? T(1) : (x == T(-1) ? T(n % 2 ? -1 : 1) : T(0));
+  T r = 1;
+  for (; n > 0; n /= 2, x *= x) r *= n % 2 ? x : T(1);
+  return r;
+}
+// == logaddexp_of
+// log(e^a + e^b)
+template <typename T> static inline T logaddexp_of(T a, T b) {
+  const T high = nan_max(a, b), low = nan_min(a, b);
+  return std::isinf(high) ? high : high + log1p_of(exp_of(low - high));
+}

@@ -1,0 +1,444 @@
+"""From blocks of effects to C statements: what is computed when, in which nest, into which buffer.
+
+In: the graph of a kernel with its keeping decisions. Out: C lines. Values are computed on demand, in program order: an effect first
+makes the kept values it needs, fusing them into its own pass where they share its domain (an exponential is stored and summed
+in one loop), then writes its nest. Carried tiles of a loop are committed together at the end of its body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelwright.dsl.cfamily.graph import GraphBuilder
+from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
+from kernelwright.dsl.cfamily.types import STORED, WIDTH
+from kernelwright.dsl.cfamily.values import (
+    ELEMENTWISE,
+    HEAVY,
+    Block,
+    Carried,
+    CommentEffect,
+    KeepEffect,
+    LoopEffect,
+    Storage,
+    StoreEffect,
+    Value,
+)
+from kernelwright.dsl.cpp import special
+from kernelwright.dsl.cpp.elements import Elements
+from kernelwright.dsl.cpp.keeping import Usage, cost_of
+from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
+
+STACK_BYTES = 64 * 1024
+"""Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""
+
+
+@dataclass
+class Scheduler:
+    """Writes the body of one kernel."""
+
+    builder: GraphBuilder
+    usage: Usage
+    around: Surroundings
+    parallel_above: int
+    out: list[str] = field(default_factory=list)
+    ready: set[Value] = field(default_factory=set)  # `stored` values whose loop has been entered or left
+    work: Poly = field(default_factory=Poly)
+    trips: list[Poly] = field(default_factory=list)
+    in_parallel: bool = False
+    scratch: list[Storage] = field(default_factory=list)
+    pads_rows: bool = False  # some tile is the operand of a matrix product: rows start at multiples of a vector
+
+    # ------------------------------------------------------------ blocks
+
+    def block(self, block: Block) -> None:
+        """All effects of a block in order."""
+        for effect in block.effects:
+            match effect:
+                case CommentEffect():
+                    self.out += [f"// {line}" for line in effect.text.splitlines()]
+                case KeepEffect():
+                    self.make(effect.value)
+                case StoreEffect():
+                    self.store(effect)
+                case LoopEffect():
+                    self.loop(effect)
+
+    def store(self, effect: StoreEffect) -> None:
+        shape = _region_shape(effect)
+        put = Put(effect.tensor, effect.axes, effect.value, effect.mode)
+        nest = Nest(self.around, shape, [put], set())
+        tensor = self.around.tensors[effect.tensor]
+        index = nest.elements({})
+        whole = effect.mode == "set" and not index.outside(tensor, index.positions(effect.axes, nest.index)) if _affine(effect) else False
+        self.nest(shape, [put], list(effect.operands), fuse=whole)
+
+    def nest(self, shape: tuple[Poly, ...], roots: list[Root], operands: list[Value], *, fuse: bool) -> None:
+        """Writes a nest after the values it needs; kept values over the same domain are computed in it, if it covers them."""
+        computing: set[int] = set()
+        fills: list[Root] = []
+        for value in self.pending(operands):
+            if value.storage is not None:
+                continue
+            if fuse and value.op not in HEAVY and self.same_domain(value, shape, roots):
+                value_storage = self.declare(value)
+                fills.append(Fill(value_storage, value, ()))
+                computing.add(value.id)
+                self.pre_make(value, computing)
+            else:
+                self.make(value)
+        for fill in fills:
+            if isinstance(fill, Fill):
+                fill.value.storage = fill.storage
+        self.emit(Nest(self.around, shape, [*fills, *roots], computing), shape)
+
+    def pre_make(self, value: Value, computing: set[int]) -> None:
+        """Makes what a value computed inside a nest needs from outside."""
+        for inner in self.pending(list(value.operands)):
+            if inner.id not in computing and inner.storage is None:
+                self.make(inner)
+
+    def emit(self, nest: Nest, shape: tuple[Poly, ...]) -> None:
+        lines = nest.write()
+        self.out += ["{", *lines, "}"]
+        size = poly(1)
+        for extent in (*shape, *self.trips):
+            size = size * extent
+        cost = sum(cost_of(r.value) for r in nest.roots)
+        self.work = self.work + size * max(1, round(cost / 4))
+
+    def pending(self, values: list[Value]) -> list[Value]:
+        """Kept or heavy values without storage that computing `values` here would need directly, in program order."""
+        found: dict[int, Value] = {}
+        seen: set[int] = set()
+        stack = list(values)
+        while stack:
+            value = stack.pop()
+            if value.id in seen or value.storage is not None:
+                continue
+            seen.add(value.id)
+            if value.kept or value.op in HEAVY:
+                found[value.id] = value
+            else:
+                stack += value.operands
+        # heavy values first: the pass that makes one also stores the kept tiles it reads
+        return sorted(found.values(), key=lambda v: (v.op not in HEAVY, v.id))
+
+    def same_domain(self, value: Value, shape: tuple[Poly, ...], roots: list[Root]) -> bool:
+        """True if the nest computes every element of `value` exactly once, at the same index."""
+        own = (poly(1),) * (len(shape) - len(value.shape)) + value.shape
+        if len(own) != len(shape) or own != shape:
+            return False
+        return all(_only_straight(root.value, value) for root in roots)
+
+    # ------------------------------------------------------------ values
+
+    def make(self, value: Value) -> None:
+        """Computes a value into storage of its own, now."""
+        if value.storage is not None:
+            return
+        match value.op:
+            case "reduce":
+                self.reduce(value)
+            case "scan":
+                special.scan(self, value)
+            case "argsort":
+                special.argsort(self, value)
+            case "gemm":
+                special.gemm(self, value)
+            case _:
+                storage = self.declare(value)
+                self.pre_make(value, {value.id})
+                value.storage = storage
+                self.emit(Nest(self.around, value.shape, [Fill(storage, value, ())], {value.id}), value.shape)
+
+    def reduce(self, value: Value) -> None:
+        """A reduction together with its siblings: others over the same tile and axes that need nothing else first."""
+        x = value.args[0]
+        group = [value]
+        for other in self.usage.values:
+            if other.op == "reduce" and other is not value and other.storage is None and other.home is value.home:
+                alike = other.args[0].shape == x.shape and other.data[1] == value.data[1]
+                if alike and self.available(other.args[0], group):
+                    group.append(other)
+        roots: list[Root] = []
+        for member in group:
+            op, axes = member.data
+            storage = self.declare(member)
+            roots.append(Fold(storage, member.args[0], op, axes))
+        self.nest(x.shape, roots, [m.args[0] for m in group], fuse=True)
+        for member, root in zip(group, roots, strict=True):
+            member.storage = root.storage  # type: ignore[union-attr]
+
+    def available(self, value: Value, group: list[Value]) -> bool:
+        """True if `value` can be computed now: all it reads from storage is there, or is kept and made of such."""
+        if value.op == "stored":
+            return value in self.ready
+        if value.storage is not None:
+            return True
+        if value.op in HEAVY:
+            return False
+        if value.kept and value.op == "load":
+            return False
+        return all(self.available(operand, group) for operand in value.operands)
+
+    def declare(self, value: Value) -> Storage:
+        """New storage for a value, declared at this place."""
+        storage = Storage(self.builder.fresh(value.name or "kept"), value.shape, value.dtype)
+        self.declare_storage(storage)
+        return storage
+
+    def declare_storage(self, storage: Storage) -> None:
+        kind = STORED[storage.dtype]
+        self.around.taken.add(storage.name)
+        if self.pads_rows and len(storage.shape) == 2:
+            group = 64 // WIDTH[storage.dtype]
+            storage.pitch = combine("//", storage.shape[1] + group - 1, poly(group)) * group
+        if storage.scalar:
+            self.out.append(f"{kind} {storage.name};")
+            return
+        size = poly(1)
+        for extent in storage.extents:
+            size = size * extent
+        count = size.constant
+        if count is not None and count * WIDTH[storage.dtype] <= STACK_BYTES:
+            self.out.append(f"alignas(64) {kind} {storage.name}[{max(count, 1)}];")
+            return
+        self.scratch.append(storage)
+        slot = len(self.scratch) - 1
+        self.out.append(f"{kind}* __restrict const {storage.name} = scratch<{kind}, {slot}>({to_c(size)});")
+
+    # ------------------------------------------------------------ loops
+
+    def loop(self, loop: LoopEffect) -> None:
+        """A loop: outer values first, carried tiles before it, the body, the commit."""
+        self.make_outer_values(loop)
+        if loop.kind == "parallel" and not self.in_parallel:
+            self.parallel(loop)
+            return
+        self.begin_carried(loop)
+        self.out.append(_head(loop) + " {")
+        self.inside(loop)
+        self.out.append("}")
+        self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
+
+    def inside(self, loop: LoopEffect) -> None:
+        self.trips.append(_trips(loop))
+        self.ready |= {item.inside for item in loop.carried}
+        self.block(loop.body)
+        self.commit(loop)
+        self.trips.pop()
+
+    def make_outer_values(self, loop: LoopEffect) -> None:
+        """Values of enclosing blocks that the body reads from storage are made before the loop."""
+        values = self.needed_inside(loop.body)
+        for value in sorted(values, key=lambda v: (v.op not in HEAVY, v.id)):
+            if (value.kept or value.op in HEAVY) and value.storage is None and not loop.body.encloses(value.home):
+                self.make(value)
+
+    def needed_inside(self, block: Block) -> set[Value]:
+        found: set[Value] = set()
+        stack: list[Value] = []
+        for effect in block.effects:
+            if isinstance(effect, StoreEffect):
+                stack += effect.operands
+            elif isinstance(effect, KeepEffect):
+                stack.append(effect.value)
+            elif isinstance(effect, LoopEffect):
+                found |= self.needed_inside(effect.body)
+                stack += [v for c in effect.carried for v in (c.initial, c.final) if v is not None]
+        while stack:
+            value = stack.pop()
+            if value not in found:
+                found.add(value)
+                stack += value.operands
+        return found
+
+    def begin_carried(self, loop: LoopEffect) -> None:
+        """Storage for what the loop carries; a tile that nobody else needs is taken over, not copied."""
+        for item in loop.carried:
+            initial = item.initial
+            if initial is not None:
+                for value in self.pending([initial]):
+                    self.make(value)
+            alone = initial is not None and self.usage.consumers.get(initial, 0) == 1 and initial.home is self.home_of(loop)
+            if initial is not None and initial.storage is not None and alone:
+                item.storage.name, item.storage.pitch = initial.storage.name, initial.storage.pitch
+                continue
+            self.declare_storage(item.storage)
+            if initial is not None:
+                self.emit(Nest(self.around, initial.shape, [Fill(item.storage, initial, ())], set()), initial.shape)
+
+    @staticmethod
+    def home_of(loop: LoopEffect) -> Block | None:
+        return loop.body.parent
+
+    def commit(self, loop: LoopEffect) -> None:
+        """Writes the new values of carried tiles: those of one shape in one nest, which reads all before it writes any."""
+        left: list[Carried] = []
+        for item in loop.carried:
+            final = item.final
+            if final is None or final is item.inside:
+                continue
+            for value in self.pending([final]):
+                self.make(value)
+            if final.storage is not None and final.storage.name == item.storage.name:
+                continue
+            left.append(item)
+        while left:
+            shape = left[0].storage.shape
+            group = [item for item in left if item.storage.shape == shape]
+            others = [item for item in left if item not in group]
+            straight = all(_reads_straight(a.final, b.inside) for a in group for b in group if a.final is not None)
+            blocked = any(_reads(o.final, item.inside) for o in others for item in group if o.final is not None)
+            if blocked and not any(_reads(item.final, o.inside) for o in others for item in group if item.final is not None):
+                left = others + group  # the others read what this group would overwrite: they go first
+                if not any(_reads(o.final, item.inside) for o in group for item in others if o.final is not None):
+                    self.commit_group(others, straight=False)
+                    left = group
+                    continue
+            self.commit_group(group, straight=straight and not blocked, others=others)
+            left = others
+
+    def commit_group(self, group: list[Carried], *, straight: bool, others: list[Carried] | None = None) -> None:
+        if not straight:
+            # a copy in between: some element is read by a place that is written earlier
+            for item in [*group, *(others or [])]:
+                assert item.final is not None
+                if item.final.storage is None or item.final.op == "stored":
+                    copy = Storage(self.builder.fresh(f"next_{item.name}"), item.storage.shape, item.storage.dtype)
+                    self.declare_storage(copy)
+                    self.emit(Nest(self.around, copy.shape, [Fill(copy, item.final, ())], set()), copy.shape)
+                    fresh = self.builder.value("stored", (), copy.shape, copy.dtype, copy)
+                    fresh.storage = copy
+                    item.final = fresh
+        fills: list[Root] = [Fill(item.storage, item.final, ()) for item in group if item.final is not None]
+        shapes = {item.storage.shape for item in group}
+        for shape in shapes:
+            chosen = [f for f in fills if isinstance(f, Fill) and f.storage.shape == shape]
+            self.emit(Nest(self.around, shape, list(chosen), set()), shape)
+
+    def parallel(self, loop: LoopEffect) -> None:
+        """Loops that are nothing but parallel are collapsed into one; a small kernel runs on one thread."""
+        chain = [loop]
+        while True:
+            inner = [e for e in chain[-1].body.effects if not isinstance(e, CommentEffect)]
+            if len(inner) != 1 or not isinstance(inner[0], LoopEffect) or inner[0].kind != "parallel" or inner[0].carried:
+                break
+            nested = inner[0]
+            if any(n in _names(nested) for n in [item.var for item in chain]) or self.holds_values(chain[-1].body, nested):
+                break
+            chain.append(nested)
+        mark, before = len(self.out), self.work
+        self.work = Poly()
+        self.in_parallel = True
+        self.out.append("")
+        for item in chain:
+            self.out.append(_head(item) + (" {" if item is chain[-1] else ""))
+        for item in chain[:-1]:
+            self.trips.append(_trips(item))
+            self.out += [f"// {e.text}" for e in item.body.effects if isinstance(e, CommentEffect)]
+        self.inside(chain[-1])
+        for _ in chain[:-1]:
+            self.trips.pop()
+        self.out.append("}")
+        self.in_parallel = False
+        limit = loop.hints.get("serial_below", self.parallel_above)
+        amount = self.work.constant
+        if amount is None or amount >= limit:
+            test = f" if({to_c(self.work)} >= {limit})" if amount is None else ""
+            collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
+            self.out[mark] = f"#pragma omp parallel for{collapse} schedule(static){test}"
+        self.work = before + self.work
+
+    def holds_values(self, block: Block, nested: LoopEffect) -> bool:
+        """True if something must be computed between two parallel loops."""
+        return any((v.kept or v.op in HEAVY) and v.home is block for v in self.needed_inside(nested.body))
+
+
+def _region_shape(effect: StoreEffect) -> tuple[Poly, ...]:
+    from kernelwright.dsl.cfamily.graph import broadcast
+    from kernelwright.dsl.cfamily.values import PickAccess, SpanAccess
+
+    picked: tuple[Poly, ...] = ()
+    spans: list[Poly] = []
+    for axis in effect.axes:
+        if isinstance(axis, PickAccess):
+            picked = broadcast(picked, axis.indices.shape)
+        elif isinstance(axis, SpanAccess):
+            spans.append(axis.extent)
+    return (*picked, *spans)
+
+
+def _affine(effect: StoreEffect) -> bool:
+    from kernelwright.dsl.cfamily.values import PickAccess
+
+    return not any(isinstance(a, PickAccess) for a in effect.axes)
+
+
+def _only_straight(value: Value, target: Value) -> bool:
+    """True if `target` is reached from `value` through elementwise operations of the same shape only."""
+    if value is target:
+        return True
+    if value.storage is not None or value.op in HEAVY:
+        return True
+    if target not in _reach(value):
+        return True
+    if value.op not in ELEMENTWISE:
+        return False
+    return all(
+        _only_straight(operand, target)
+        for operand in value.operands
+        if target in _reach(operand) or operand is target
+        if _same_shape(operand, value) or not _holds(operand, target)
+    ) and all(_same_shape(operand, value) or not _holds(operand, target) for operand in value.operands)
+
+
+def _holds(value: Value, target: Value) -> bool:
+    return value is target or target in _reach(value)
+
+
+def _same_shape(a: Value, b: Value) -> bool:
+    one = (poly(1),) * (len(b.shape) - len(a.shape))
+    return one + a.shape == b.shape
+
+
+def _reach(value: Value) -> set[Value]:
+    """All values that computing `value` on the spot would touch."""
+    found: set[Value] = set()
+    stack = list(value.operands)
+    while stack:
+        at = stack.pop()
+        if at in found:
+            continue
+        found.add(at)
+        if at.storage is None and at.op not in HEAVY:
+            stack += at.operands
+    return found
+
+
+def _reads(value: Value | None, stored: Value) -> bool:
+    return value is not None and (value is stored or (value.storage is None and stored in _reach(value)))
+
+
+def _reads_straight(value: Value | None, stored: Value) -> bool:
+    """True if `value` reads `stored` element by element at its own index, or not at all."""
+    if value is None or not _reads(value, stored) or value is stored:
+        return True
+    return _only_straight(value, stored)
+
+
+def _names(loop: LoopEffect) -> frozenset[str]:
+    return loop.start.names | loop.stop.names | loop.step.names
+
+
+def _trips(loop: LoopEffect) -> Poly:
+    return combine("//", loop.stop - loop.start + loop.step - 1, loop.step)
+
+
+def _head(loop: LoopEffect) -> str:
+    step = f"++{loop.var}" if loop.step.constant == 1 else f"{loop.var} += {to_c(loop.step)}"
+    return f"for (int64_t {loop.var} = {to_c(loop.start)}; {loop.var} < {to_c(loop.stop)}; {step})"
+
+
+__all__ = ["Elements", "Scheduler"]
