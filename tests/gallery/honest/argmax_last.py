@@ -1,6 +1,6 @@
 # task: argmax_ties
 # track: pure
-"""The last of equal maxima: as right as the first, since torch promises neither."""
+"""The last of equal maxima: it points at the same value as the first."""
 
 import ctypes
 import hashlib
