@@ -11,7 +11,7 @@ import torch
 from kernelwright.judge import bundle
 from kernelwright.judge.channel import ChannelGarbage, close_all
 from kernelwright.judge.freshen import changes_anything, freshen
-from kernelwright.judge.stopwatch import Stopwatch, handle, still_working
+from kernelwright.judge.stopwatch import Stopwatch, still_working
 
 
 def prepared(call: Any, sets: list[Any], align: int = 7) -> Stopwatch:
@@ -88,18 +88,9 @@ def test_a_subclass_is_not_a_plain_tensor() -> None:
     close_all(fds)
 
 
-def test_the_stopwatch_lives_in_the_contenders_state() -> None:
-    class Contender:
-        state: dict[str, Any] = {}  # noqa: RUF012
-
-        def call(self, inputs: list[Any]) -> Any:
-            return inputs[0]
-
-    contender = Contender()
-    assert handle(contender, {"op": "time_release"}, []) == ({"ok": True}, [])
-    assert isinstance(contender.state["stopwatch"], Stopwatch)
+def test_an_unknown_request_is_refused() -> None:
     with pytest.raises(ChannelGarbage):
-        handle(contender, {"op": "time_travel"}, [])
+        Stopwatch(lambda inputs: None).handle({"op": "time_travel"}, [])
 
 
 def test_fresh_data_differs_keeps_zeros_and_signs_and_never_grows() -> None:

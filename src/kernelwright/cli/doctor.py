@@ -1,7 +1,7 @@
 """`kernelwright doctor`: what this machine can run, what is missing, and the one command that adds it.
 
-Everything shown is looked at now: compilers are asked for their version, packages are looked up, and the sandbox level is that of
-a worker started for this purpose. `--measure` also measures the CPU's bandwidth and peak, which the roofline needs.
+Everything shown is looked at now: compilers are asked for their version, packages are looked up, and the sandbox level is that
+of a worker started for this purpose. `--measure` also measures the CPU's bandwidth and peak, which the roofline needs.
 """
 
 from __future__ import annotations

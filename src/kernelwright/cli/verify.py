@@ -1,4 +1,5 @@
-"""`kernelwright verify TASK KERNEL`: the judge at the command line. Files in, a panel (or one JSON object) and an exit code out."""
+"""`kernelwright verify TASK KERNEL`: the judge at the command line. Files in, a panel (or one JSON object) and an exit code
+out."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ def verify_command(
     compile_: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Time torch.compile too.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as one JSON object.")] = False,
 ) -> int:
-    """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be judged."""
+    """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be
+    judged."""
     from kernelwright.config import load
     from kernelwright.errors import ConfigError
     from kernelwright.task import Task

@@ -21,14 +21,14 @@ import os
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
 from kernelwright.judge import bundle
 from kernelwright.judge.channel import ChannelGarbage, Message
 
-Call = Callable[[list[Any]], Any]
+Call = Callable[[Sequence[Any]], Any]
 
 PAGE, LINE = 4096, 64
 PROBES = 512
@@ -44,23 +44,6 @@ _copy, _view = torch.Tensor.copy_, torch.Tensor.view
 _Tensor, _uint8, _int64 = torch.Tensor, torch.uint8, torch.int64
 _pack, _unpack, _leaves = bundle.pack, bundle.unpack, bundle.tensors
 _gc_disable, _gc_enable = gc.disable, gc.enable
-
-
-class Contender(Protocol):
-    """What a worker that runs a model offers to the stopwatch (candidate.py)."""
-
-    state: dict[str, Any]
-
-    def call(self, inputs: list[Any]) -> Any: ...
-
-
-def handle(contender: Contender, message: Message, fds: Sequence[int]) -> tuple[Message, list[int]]:
-    """Answer a `time_*` message of a worker's loop; the stopwatch itself is kept in the contender's state."""
-    stopwatch = contender.state.get("stopwatch")
-    if stopwatch is None:
-        stopwatch = contender.state["stopwatch"] = Stopwatch(contender.call)
-    answer: tuple[Message, list[int]] = stopwatch.handle(message, fds)
-    return answer
 
 
 class Stopwatch:

@@ -1,0 +1,91 @@
+"""A trusted contender's process: runs the reference itself, eager or under torch.compile, so that a kernel has a rival to race.
+
+In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads}; `compile` {header} with one set of
+inputs, which compiles (for mode "compile") and calls twice; then the stopwatch's `time_*` messages. Out: replies with `ok`.
+The calling path is that of a candidate: one `no_grad` around one call, the same stopwatch, the same thread count, the same
+allocator.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from kernelwright.judge import bundle
+from kernelwright.judge.channel import Channel, ChannelClosed, Message, close_all
+from kernelwright.judge.stopwatch import Stopwatch
+from kernelwright.task import Task
+from kernelwright.task.load import load_task
+
+_no_grad = torch.no_grad
+
+
+class Rival:
+    """The reference, constructed and callable like a kernel."""
+
+    def __init__(self) -> None:
+        self.model: Any = None
+        self.stopwatch = Stopwatch(self.call)
+
+    def call(self, inputs: Sequence[Any]) -> Any:
+        """The same few lines as a candidate's call: neither side pays for more Python than the other."""
+        with _no_grad():
+            return self.model(*inputs)
+
+    def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        """The reply to one request, and descriptors that the caller closes after sending."""
+        op = str(message["op"])
+        if op.startswith("time_"):
+            return self.stopwatch.handle(message, fds)
+        if op == "open":
+            self.open(message)
+            return {"ok": True}, []
+        if op == "compile":
+            started = time.monotonic()
+            inputs = bundle.unpack(message["header"], fds[0], writable=True)
+            for _ in range(2):
+                self.call(inputs)
+            return {"ok": True, "seconds": time.monotonic() - started}, []
+        raise ValueError(f"unknown request {op!r}")
+
+    def open(self, message: Message) -> None:
+        """Construct the reference as the referee does; under "compile" the graph is compiled at the first call."""
+        torch.set_num_threads(int(message["threads"]))
+        task = Task.from_source(message["source"], path=message["path"], class_name=message["class_name"])
+        self.model = load_task(task).construct(int(message["init_seed"]))
+        if message["mode"] == "compile":
+            _prepare_compiler(Path.cwd())
+            self.model = torch.compile(self.model)
+
+
+def _prepare_compiler(folder: Path) -> None:
+    """Compiled graphs stay in the worker's folder for the next run; no pool of compiler processes is started for one graph."""
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(folder / "inductor"))
+    os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
+    os.environ.setdefault("TORCHINDUCTOR_FX_GRAPH_CACHE", "1")
+
+
+def serve(channel: Channel) -> None:
+    """Entry of the process: answer until the parent is gone."""
+    rival = Rival()
+    while True:
+        try:
+            message, fds = channel.receive(None)
+        except ChannelClosed:
+            return
+        sent: list[int] = []
+        try:
+            reply, sent = rival.answer(message, fds)
+        except Exception as error:
+            reply = {"ok": False, "error": f"{type(error).__name__}: {str(error)[:500]}"}
+        try:
+            channel.send(reply, sent)
+        except ChannelClosed:
+            return
+        finally:
+            close_all([*fds, *sent])
