@@ -155,6 +155,9 @@ class Scheduler:
     def reduce(self, value: Value) -> None:
         """A reduction together with its siblings: others over the same tile and axes that need nothing else first."""
         x = value.args[0]
+        self.make_heavy_under(x)
+        if value.storage is not None:
+            return
         group = [value]
         for other in self.usage.values:
             if other.op == "reduce" and other is not value and other.storage is None and other.home is value.home:
@@ -169,6 +172,16 @@ class Scheduler:
         self.nest(x.shape, roots, [m.args[0] for m in group], fuse=True)
         for member, root in zip(group, roots, strict=True):
             member.storage = root.storage  # type: ignore[union-attr]
+
+    def make_heavy_under(self, value: Value) -> None:
+        """Makes the heavy values that `value` needs, also through kept ones that have no storage yet."""
+        if value.storage is not None:
+            return
+        if value.op in HEAVY:
+            self.make(value)
+            return
+        for operand in value.operands:
+            self.make_heavy_under(operand)
 
     def available(self, value: Value, group: list[Value]) -> bool:
         """True if `value` can be computed now: all it reads from storage is there, or is kept and made of such."""
