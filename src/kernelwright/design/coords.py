@@ -78,6 +78,8 @@ class Coord:
     __slots__ = ("_hash", "offset", "terms")
 
     def __init__(self, offset: int = 0, terms: Mapping[Term, int] | None = None) -> None:
+        if terms and any(isinstance(t, Mod) for t in terms):
+            offset, terms = _rejoin(offset, dict(terms))
         self.offset = offset
         self.terms: tuple[tuple[Term, int], ...] = tuple(sorted(((t, c) for t, c in (terms or {}).items() if c), key=_order))
         self._hash = hash((offset, self.terms))
@@ -187,6 +189,20 @@ class Coord:
                         if inner < atom.extent and atom.extent % inner == 0:
                             wanted.append((atom, inner))
         return wanted
+
+
+def _rejoin(offset: int, terms: dict[Term, int]) -> tuple[int, dict[Term, int]]:
+    """`k*by*(x // by) + k*(x % by)` is `k*x`: a reshape of a reshape falls back to what it was."""
+    for term in list(terms):
+        if isinstance(term, Mod):
+            whole = Div(term.of, term.by)
+            k = terms.get(term, 0)
+            if k and terms.get(whole) == k * term.by:
+                del terms[term], terms[whole]
+                offset += k * term.of.offset
+                for inner, j in term.of.terms:
+                    terms[inner] = terms.get(inner, 0) + k * j
+    return offset, terms
 
 
 def _order(item: tuple[Term, int]) -> tuple[int, int]:

@@ -192,7 +192,7 @@ def in_bounds(c: Coord, extent: int) -> bool:
 
 
 def _unbounded(c: Coord) -> bool:
-    return any(isinstance(t, Datum | Div | Mod) for t, _ in c.terms)
+    return any(isinstance(t, Datum) or (isinstance(t, Div | Mod) and _unbounded(t.of)) for t, _ in c.terms)
 
 
 def to_runs(nest: Nest) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, op, span
+from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, op, smaller, span
 from kernelwright.design.contraction.problem import AttentionProblem, Machine
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
@@ -114,8 +114,8 @@ class _Attention:
         p = self.p
         tasks = math.prod(p.batch) * p.heads
         wide = block(p.queries, 64, 16)
-        while tasks * ceil_div(p.queries, wide) < 2 * self.machine.threads and wide > 16:
-            wide = block(p.queries, max(16, wide // 2), 16)
+        while tasks * ceil_div(p.queries, wide) < 2 * self.machine.threads and smaller(p.queries, wide, 16, 16) < wide:
+            wide = smaller(p.queries, wide, 16, 16)
         tall = block(p.positions, 64 if p.causal else 128, 6)
         q, j = self.names.fresh("q"), self.names.fresh("j")
         body: list[Statement] = []

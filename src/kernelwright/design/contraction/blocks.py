@@ -52,11 +52,6 @@ def loop(kind: str, var: str, start: Number, stop: Number, step: int, body: Sequ
     return nodes.For(var, kind, index(start), index(stop), Int(step), tuple(body))  # type: ignore[arg-type]
 
 
-def once_or_loop(var: str, extent: int, step: int, body: Sequence[Statement], kind: str = "range") -> list[Statement]:
-    """A loop from 0 to `extent`; also when it runs once, because its variable may be named in the body."""
-    return [loop(kind, var, 0, extent, step, body)]
-
-
 def accumulator(dtype: DType, *extents: int) -> nodes.Full:
     return nodes.Full(ints(*extents), ZERO[dtype], dtype, "accumulator")
 
@@ -77,3 +72,9 @@ def block(extent: int, ideal: int, multiple: int = 1) -> int:
             return min(good, key=lambda b: abs(b - ideal))
     even = ceil_div(extent, ceil_div(extent, ideal))
     return ceil_div(even, multiple) * multiple
+
+
+def smaller(extent: int, size: int, least: int, multiple: int = 1) -> int:
+    """About half the block, not under `least`; the same block if it cannot be halved."""
+    half = block(extent, max(least, size // 2), multiple)
+    return half if half < size else size

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, span
+from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, smaller, span
 from kernelwright.design.contraction.depthwise import lower_depthwise
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
@@ -114,10 +114,11 @@ class _Conv:
         def tasks() -> int:
             return outside * ceil_div(rows_all, rows) * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
 
-        while tasks() < 2 * self.machine.threads and rows > 1 and rows * pitch > 64:
-            rows = block(rows_all, max(1, rows // 2))
-        while tasks() < 2 * self.machine.threads and out_channels > 24:
-            out_channels = block(self.group_out, max(12, out_channels // 2), 6)
+        wanted = 2 * self.machine.threads
+        while tasks() < wanted and rows * pitch > 64 and smaller(rows_all, rows, 1) < rows:
+            rows = smaller(rows_all, rows, 1)
+        while tasks() < wanted and out_channels > 24 and smaller(self.group_out, out_channels, 12, 6) < out_channels:
+            out_channels = smaller(self.group_out, out_channels, 12, 6)
         extra = 1 if column.reach and self.has_rows else 0  # the last window runs over the end of its last row
         tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach
         channels = block(self.group_in, max(1, min(64, budget // (tile_rows * tile_columns))), 4)

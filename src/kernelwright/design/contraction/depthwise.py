@@ -41,7 +41,9 @@ def lower_depthwise(
     for line, extent, is_span, where, phase, k in zip(lines, extents, tiled, position, phases, taps, strict=True):
         # an ordinary convolution needs no phases here: each tap loads its own strided window
         start = (
-            add(line.tile_start(where, 0), mul(k, line.dilation)) if not p.transposed else add(where, mul(k, -line.dilation))
+            add(line.tile_start(where, 0), mul(k, line.dilation))
+            if not p.transposed
+            else add(line.tile_start(where, phase), line.offset(k))
         )
         x_axes.append(span(start, extent, line.tile_step) if is_span else at(start))
         w_axes.append(at(line.tap(phase, k) if p.transposed else k))

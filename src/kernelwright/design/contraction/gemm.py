@@ -14,7 +14,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, index, ints, loop, mul, op, span
+from kernelwright.design.contraction.blocks import (
+    accumulator,
+    add,
+    at,
+    block,
+    ceil_div,
+    index,
+    ints,
+    loop,
+    mul,
+    op,
+    smaller,
+    span,
+)
 from kernelwright.design.contraction.problem import GemmProblem, Machine
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
@@ -102,11 +115,14 @@ class _Gemm:
         tall = block(p.m, side, 6)
         deep = p.k if p.k <= 384 else block(p.k, 256, 8)
         wanted = 2 * self.machine.threads
-        while self._tiles(tall, wide) < wanted and max(tall, wide) > 64:
-            if tall >= wide:
-                tall = block(p.m, max(tall // 2, 32), 6)
+        while self._tiles(tall, wide) < wanted:
+            lower, narrower = smaller(p.m, tall, 32, 6), smaller(p.n, wide, 32, 16)
+            if lower < tall and (tall >= wide or narrower == wide):
+                tall = lower
+            elif narrower < wide:
+                wide = narrower
             else:
-                wide = block(p.n, max(wide // 2, 32), 16)
+                break
         return tall, wide, deep
 
     def _tiles(self, tall: int, wide: int) -> int:

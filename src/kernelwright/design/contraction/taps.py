@@ -2,10 +2,10 @@
 
 A convolution reads input position `o * stride + k * dilation - padding` for output o and tap k. Taps with one remainder
 `k % stride` (a *phase*) read one strided tile, at offsets that are multiples of the dilation: inside a phase the convolution is
-a plain one. A transposed convolution adds input i into output `i * stride + k * dilation - padding`. Its taps of one phase
-reach outputs `stride * q + phase * dilation - padding` with q = i + (k // stride) * dilation: a plain convolution again, taps
-backwards, and with stride and dilation coprime every output belongs to exactly one phase.
-So both become: for each phase, dense tiles and taps at regular offsets; nothing is scattered.
+a plain one. A transposed convolution adds input i into output `i * stride + k * dilation - padding`. Seen from the output,
+positions with one remainder of `o + padding` (again a phase) receive exactly those taps k with `k * dilation % stride` equal to
+it; with stride and dilation coprime these are again one remainder of k. So an output phase is a plain convolution of the input,
+taps backwards. Both become: for each phase, dense tiles and taps at regular offsets; nothing is scattered.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ class Line:
     @property
     def begin(self) -> int:
         """First position t."""
-        if not self.transposed:
-            return 0
-        return min((self.padding - phase * self.dilation + self.stride - 1) // self.stride for phase in range(self.stride))
+        return self.padding // self.stride if self.transposed else 0
 
     @property
     def end(self) -> int:
@@ -55,18 +53,25 @@ class Line:
         """Elements that a window needs beyond its number of positions."""
         return (self.taps - 1) * self.dilation
 
+    def first_tap(self, phase: Number) -> Index:
+        """The first tap of a phase: its own number, unless a transposed convolution is also dilated."""
+        if self.transposed and self.stride > 1 and self.dilation > 1:
+            return op("%", mul(phase, pow(self.dilation, -1, self.stride)), self.stride)
+        return add(phase, 0)
+
     def tap_count(self, phase: Number) -> Index:
-        """Taps of a phase: those of `phase, phase + stride, …` below `kernel`."""
-        return op("//", op("-", self.kernel + self.stride - 1, phase), self.stride)
+        """Taps of a phase: the first, the first + stride, … below `kernel`."""
+        return op("//", op("-", self.kernel + self.stride - 1, self.first_tap(phase)), self.stride)
 
     def tap(self, phase: Number, t: Number) -> Index:
         """The kernel position of the t-th tap of a phase."""
-        return add(phase, mul(t, self.stride))
+        return add(self.first_tap(phase), mul(t, self.stride))
 
     def tile_start(self, position: Number, phase: Number) -> Index:
         """Where the input tile of a window at `position` starts; it has step `tile_step`."""
         if self.transposed:
-            return add(position, -self.reach)
+            behind = op("//", mul(self.first_tap(phase), self.dilation), self.stride)
+            return op("-", add(position, -self.reach), behind)
         return add(mul(position, self.stride), mul(phase, self.dilation), -self.padding)
 
     @property
@@ -82,7 +87,7 @@ class Line:
     def out_start(self, position: Number, phase: Number) -> Index:
         """Output position that belongs to `position`; neighbours are `out_step` apart."""
         if self.transposed:
-            return add(mul(position, self.stride), mul(phase, self.dilation), -self.padding)
+            return add(mul(position, self.stride), phase, -self.padding)
         return add(position, 0)
 
     @property

@@ -1,0 +1,223 @@
+"""A live module and example inputs → a graph of lazy values.
+
+`torch.export` records the module with its shapes, decompositions bring it to core ATen (attention stays whole), and the operator
+tables build values. What has no rule is decomposed further where torch knows how; else it is named in `UnsupportedOperator`.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kernelwright.design import values as v
+from kernelwright.errors import UnsupportedOperator
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import DType
+
+if TYPE_CHECKING:
+    import torch
+
+SMALL_CONSTANT = 65536  # elements of a constant tensor that may be written into a sketch
+
+
+@dataclass
+class Captured:
+    """The graph: declared tensors (inputs, params, constants), the results as values, and the tree of forward's result."""
+
+    tensors: list[nodes.Tensor]
+    constants: list[tuple[str, tuple[float | int | bool, ...]]]
+    outputs: list[v.Value | Any]
+    structure: Any
+    unsupported: list[str] = field(default_factory=list)
+
+
+def dtype_of(dtype: torch.dtype) -> DType:
+    """The sketch's name of a torch dtype."""
+    import torch
+
+    table = {
+        torch.float64: DType.f64, torch.float32: DType.f32, torch.float16: DType.f16, torch.bfloat16: DType.bf16,
+        torch.int64: DType.i64, torch.int32: DType.i32, torch.int16: DType.i16, torch.int8: DType.i8, torch.uint8: DType.u8,
+        torch.bool: DType.bool,
+    }  # fmt: skip
+    if dtype not in table:
+        raise UnsupportedOperator(str(dtype), "this dtype has no place in a sketch")
+    return table[dtype]
+
+
+def exported(model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None) -> torch.export.ExportedProgram:
+    """The module as an ATen graph, with everything decomposed that no rule of ours wants whole."""
+    import torch
+
+    from kernelwright.design.operators import find
+
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        program = torch.export.export(model, tuple(inputs), keywords or {}, strict=False)
+        table = torch.export.default_decompositions()
+        keep = [o for o in table if str(o).startswith("aten.") and _kept(str(o))]
+        for o in keep:
+            del table[o]
+        program = program.run_decompositions(table)
+        for _ in range(3):
+            missing = {n.target for n in program.graph.nodes if n.op == "call_function" and _needs(n.target, find)}
+            further = {o: torch._decomp.decomposition_table[o] for o in missing if o in torch._decomp.decomposition_table}
+            if not further:
+                break
+            program = program.run_decompositions(further)
+    return program
+
+
+WHOLE = frozenset(
+    "scaled_dot_product_attention logsumexp std var prelu pixel_shuffle pixel_unshuffle bucketize roll diag_embed im2col "
+    "hardswish hardsigmoid mish silu softplus elu selu celu cummax cummin logcumsumexp linear one_hot rms_norm diagonal_copy "
+    "_adaptive_avg_pool3d adaptive_avg_pool1d upsample_nearest1d upsample_nearest2d upsample_nearest3d searchsorted".split()
+)
+
+
+def _kept(name: str) -> bool:
+    return name.split(".")[1] in WHOLE
+
+
+def _needs(target: Any, find: Any) -> bool:
+    return hasattr(target, "_schema") and find(str(target)) is None
+
+
+def capture(model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None) -> Captured:
+    """Records a module on example inputs and builds the graph of values."""
+    program = exported(model, inputs, keywords)
+    return Builder(program).build()
+
+
+class Builder:
+    """Walks an exported program once."""
+
+    def __init__(self, program: torch.export.ExportedProgram) -> None:
+        self.program = program
+        self.tensors: list[nodes.Tensor] = []
+        self.constants: list[tuple[str, tuple[float | int | bool, ...]]] = []
+        self.known: dict[str, Any] = {}
+        self.taken: set[str] = set()
+
+    def build(self) -> Captured:
+        outputs: Any = None
+        self._placeholders()
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self.known[node.name] = self._call(node)
+            elif node.op == "get_attr":
+                self.known[node.name] = self._constant(node.name, getattr(self.program.graph_module, node.target))
+            elif node.op == "output":
+                outputs = node.args[0]
+        mutated = len(self.program.graph_signature.buffers_to_mutate) + len(self.program.graph_signature.user_inputs_to_mutate)
+        flat = [self._argument(o) for o in outputs][mutated:]
+        return Captured(self.tensors, self.constants, flat, self._structure(len(flat)))
+
+    def _structure(self, count: int) -> Any:
+        """forward's result as a JSON tree whose leaves are positions of the flat outputs."""
+        import torch.utils._pytree as pytree
+
+        tree = pytree.tree_unflatten([f"#{i}" for i in range(count)], self.program.call_spec.out_spec)
+        return _plain(tree)
+
+    def _name(self, stem: str) -> str:
+        stem = "".join(ch if ch.isalnum() else "_" for ch in stem)
+        name, i = stem, 0
+        while name in self.taken:
+            i += 1
+            name = f"{stem}_{i}"
+        self.taken.add(name)
+        return name
+
+    def _placeholders(self) -> None:
+        import torch
+        from torch.export.graph_signature import InputKind
+
+        position = 0
+        by_name = {n.name: n for n in self.program.graph.nodes if n.op == "placeholder"}
+        for spec in self.program.graph_signature.input_specs:
+            node = by_name[spec.arg.name]
+            fake = node.meta.get("val")
+            if spec.kind == InputKind.USER_INPUT:
+                if isinstance(fake, torch.Tensor):
+                    self._declare(node, fake, "input", str(position), spec.arg.name)
+                else:
+                    self.known[node.name] = getattr(spec.arg, "value", fake)
+                position += 1
+            elif spec.kind == InputKind.PARAMETER or (spec.kind == InputKind.BUFFER and spec.persistent):
+                self._declare(node, fake, "param", spec.target or "", (spec.target or "").replace(".", "_"))
+            else:
+                table: Any = self.program.constants
+                tensor = table.get(spec.target)
+                if tensor is None:
+                    raise UnsupportedOperator(f"{spec.kind}", "a graph input that is neither tensor nor constant")
+                self.known[node.name] = self._constant(spec.target or node.name, tensor)
+
+    def _declare(self, node: Any, fake: torch.Tensor, role: Any, source: str, stem: str) -> None:
+        name = self._name(stem)
+        shape = tuple(int(e) for e in fake.shape)
+        dtype = dtype_of(fake.dtype)
+        if role == "input" or node.users:
+            self.tensors.append(nodes.Tensor(name, tuple(nodes.Int(e) for e in shape), dtype, role, source))
+        self.known[node.name] = v.Leaf(shape, dtype, name, origin=role)
+
+    def _constant(self, stem: str, tensor: torch.Tensor) -> v.Value:
+        dtype = dtype_of(tensor.dtype)
+        shape = tuple(tensor.shape)
+        if tensor.numel() and bool((tensor == tensor.reshape(-1)[0]).all()):
+            return v.Const(shape, dtype, tensor.reshape(-1)[0].item())
+        if tensor.numel() > SMALL_CONSTANT:
+            raise UnsupportedOperator("a constant tensor", f"{stem} has {tensor.numel()} elements, more than a kernel file should carry")
+        name = self._name(stem.replace(".", "_"))
+        self.constants.append((name, tuple(tensor.reshape(-1).tolist())))
+        self.tensors.append(nodes.Tensor(name, tuple(nodes.Int(e) for e in shape), dtype, "constant", name))
+        return v.Leaf(shape, dtype, name, origin="constant")
+
+    def _argument(self, argument: Any) -> Any:
+        import torch
+
+        if isinstance(argument, torch.fx.Node):
+            return self.known[argument.name]
+        if isinstance(argument, list | tuple):
+            return [self._argument(a) for a in argument]
+        return argument
+
+    def _call(self, node: Any) -> Any:
+        from kernelwright.design.operators import Result, find
+
+        args = [self._argument(a) for a in node.args]
+        keywords = {k: self._argument(a) for k, a in node.kwargs.items()}
+        if node.target is operator.getitem:
+            return args[0][args[1]]
+        name = str(node.target)
+        if name.startswith("aten._assert") or name.startswith("aten.sym_") or "_assert_scalar" in name:
+            return None
+        rule = find(name) if name.startswith("aten.") else None
+        if rule is None:
+            raise UnsupportedOperator(name.rsplit(".", 1)[0] if name.startswith("aten.") else name)
+
+        def result(fake: Any) -> Any:
+            if isinstance(fake, list | tuple):
+                return tuple(result(f) for f in fake)
+            return Result(tuple(int(e) for e in fake.shape), dtype_of(fake.dtype)) if hasattr(fake, "shape") else None
+
+        out = result(node.meta["val"])
+        try:
+            made = rule(out, *args, **keywords)
+        except NotImplementedError as e:
+            raise UnsupportedOperator(name.rsplit(".", 1)[0], str(e)) from e
+        for value in made if isinstance(made, tuple) else (made,):
+            if isinstance(value, v.Value) and not value.origin:
+                value.origin = name
+        return made
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {str(k): _plain(t) for k, t in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [_plain(t) for t in tree]
+    return tree

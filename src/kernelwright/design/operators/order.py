@@ -1,0 +1,3 @@
+"""Sorting and what follows from it."""
+
+from __future__ import annotations

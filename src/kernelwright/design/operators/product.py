@@ -1,0 +1,3 @@
+"""Matrix products, convolutions and attention: handed to the families of design/contraction."""
+
+from __future__ import annotations

@@ -1,0 +1,53 @@
+"""The table of operators: ATen name → how to build its value. Other files of this folder fill it by family.
+
+A rule is called with the node's result as torch sees it (`Result`: shapes and dtypes) and the node's arguments, in which tensors
+are already values. It returns a value, or a tuple of values for an operator with several results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.design.values import Value
+from kernelwright.sketch.nodes import DType
+
+Rule = Callable[..., Any]
+RULES: dict[str, Rule] = {}
+DECOMPOSED_AWAY: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Result:
+    """Shape and dtype of one result."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+def rule(*names: str) -> Callable[[Rule], Rule]:
+    """Registers a rule under ATen names, without or with overload (`add`, `any.dim`)."""
+
+    def register(fn: Rule) -> Rule:
+        for name in names:
+            RULES[name] = fn
+        return fn
+
+    return register
+
+
+def find(target: str) -> Rule | None:
+    """The rule for `aten.name.overload`: the overload's own, or the name's."""
+    _, _, name = target.partition("aten.")
+    return RULES.get(name) or RULES.get(name.split(".")[0])
+
+
+def first(result: Any) -> Result:
+    """The first result of an operator with several."""
+    return result[0] if isinstance(result, tuple) else result  # type: ignore[no-any-return]
+
+
+def tensors(*args: Any) -> list[Value]:
+    """Those arguments that are values."""
+    return [a for a in args if isinstance(a, Value)]
