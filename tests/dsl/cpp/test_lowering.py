@@ -156,7 +156,7 @@ at = tensor([N], i64, role="input", source="1")
 y = tensor([N, D], f32, role="output")""", """
 for i in parallel(0, N, 4):
     rows = load(at[i:i+4], pad=0)
-    store(y[i:i+4, 0:D], load(w[rows, 0:D]))
+    store(y[i:i+4, 0:D], load(w[pick(rows), 0:D]))
 """),
     "scatter add": ("V = size(4)\nN = size(9)\nD = size(20)", """
 x = tensor([N, D], f32, role="input", source="0")
@@ -165,7 +165,7 @@ y = tensor([V, D], f32, role="output")""", """
 for i in range(0, V, 1):
     store(y[i, 0:D], full([D], 0.0, f32))
 for i in parallel(0, N, 1):
-    store(y[load(at[i]), 0:D], load(x[i, 0:D]), mode="add")
+    store(y[pick(load(at[i])), 0:D], load(x[i, 0:D]), mode="add")
 """),
     "reshape and parts": ("N = size(48)", xy("N", out="6, 4"), """
 for i in parallel(0, 1, 1):
@@ -240,7 +240,7 @@ for i in range(4, N, 4):
     "full reduction": ("M = size(40)\nN = size(40)", xy("M, N", out=""), """
 s = full([], 0.0, f32)
 for i in range(0, M, 8):
-    s = s + squeeze(squeeze(reduce_sum(load(x[i:i+8, 0:N]), axes=(0, 1)), axis=1), axis=0)
+    s = s + squeeze(squeeze(reduce_sum(load(x[i:i+8, 0:N]), axis=(0, 1)), axis=1), axis=0)
 store(y[()], s)
 """),
 }  # fmt: skip

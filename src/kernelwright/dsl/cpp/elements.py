@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily import expressions
+from kernelwright.dsl.cfamily.graph import RESERVED
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, literal
 from kernelwright.dsl.cfamily.values import AtAccess, PickAccess, SpanAccess, Storage, Value
@@ -332,7 +333,7 @@ class Lines:
         line = scalar.named or (not simple and (scalar.uses > 1 or scalar.level < at or len(text) > 90 or bool(scalar.hint)))
         if not line:
             return text
-        name = self._fresh(scalar.hint or "t")
+        name = self._fresh(scalar.hint)
         self.names[scalar] = name
         self.lines[scalar.level].append(f"const {COMPUTED[scalar.dtype]} {name} = {text};")
         return name
@@ -355,10 +356,11 @@ class Lines:
         return text
 
     def _fresh(self, stem: str) -> str:
-        name, k = (stem, 0) if stem != "t" else ("t1", 1)
-        while name in self.taken:
+        """The sketch's own name for a value where it has one, else t1, t2 …"""
+        name, k = (stem, 1) if stem else ("t1", 1)
+        while name in self.taken or name in RESERVED:
             k += 1
-            name = f"{stem}{'_' if stem != 't' else ''}{k}"
+            name = f"{stem}_{k}" if stem else f"t{k}"
         self.taken.add(name)
         return name
 

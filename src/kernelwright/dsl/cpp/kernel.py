@@ -107,7 +107,9 @@ def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ..
     usage = decide(block)
     around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names)
     scheduler = Scheduler(builder, usage, around, PARALLEL_ABOVE)
-    scheduler.pads_rows = any(v.op == "gemm" for v in usage.values)
+    products = [v for v in usage.values if v.op == "gemm"]
+    if products:
+        scheduler.pads_rows = min(2, *(v.shape[1].constant or 2 for v in products))
     scheduler.block(block)
     mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
     written = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Store)}

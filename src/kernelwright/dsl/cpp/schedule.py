@@ -47,7 +47,7 @@ class Scheduler:
     trips: list[Poly] = field(default_factory=list)
     in_parallel: bool = False
     scratch: list[Storage] = field(default_factory=list)
-    pads_rows: bool = False  # some tile is the operand of a matrix product: rows start at multiples of a vector
+    pads_rows: int = 0  # rank-2 tiles at least this wide start their rows at multiples of a vector (0: none), for matrix products
 
     # ------------------------------------------------------------ blocks
 
@@ -204,7 +204,7 @@ class Scheduler:
     def declare_storage(self, storage: Storage) -> None:
         kind = STORED[storage.dtype]
         self.around.taken.add(storage.name)
-        if self.pads_rows and len(storage.shape) == 2:
+        if self.pads_rows and len(storage.shape) == 2 and (storage.shape[1].constant or 2) >= self.pads_rows:
             group = 64 // WIDTH[storage.dtype]
             storage.pitch = combine("//", storage.shape[1] + group - 1, poly(group)) * group
         if storage.scalar:
