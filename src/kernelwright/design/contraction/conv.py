@@ -20,7 +20,6 @@ from kernelwright.design.contraction.depthwise import lower_depthwise
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
-from kernelwright.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Var
 
@@ -33,8 +32,6 @@ def lower_conv(
     if 0 in problem.shape:
         return [Piece((Kernel(names.fresh("conv"), ()),))]
     lines = lines_of(problem)
-    if any(line.transposed and math.gcd(line.stride, line.dilation) > 1 for line in lines):
-        raise UnsupportedOperator("aten.convolution", "transposed, with a stride and a dilation that have a common factor")
     pieces = []
     if problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
         pieces.append(lower_depthwise(problem, lines, load_x, load_w, finish, names, machine))

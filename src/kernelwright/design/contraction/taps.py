@@ -4,12 +4,13 @@ A convolution reads input position `o * stride + k * dilation - padding` for out
 `k % stride` (a *phase*) read one strided tile, at offsets that are multiples of the dilation: inside a phase the convolution is
 a plain one. A transposed convolution adds input i into output `i * stride + k * dilation - padding`. Seen from the output,
 positions with one remainder of `o + padding` (again a phase) receive exactly those taps k with `k * dilation % stride` equal to
-it; with stride and dilation coprime these are again one remainder of k. So an output phase is a plain convolution of the input,
+it: none, or those of one remainder modulo `stride / common factor`. So an output phase is a plain convolution of the input,
 taps backwards. Both become: for each phase, dense tiles and taps at regular offsets; nothing is scattered.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from kernelwright.design.contraction.blocks import Number, add, ceil_div, mul, op
@@ -34,9 +35,24 @@ class Line:
         return self.stride if self.transposed else min(self.stride, self.kernel)
 
     @property
+    def common(self) -> int:
+        """What stride and dilation of a transposed convolution have in common; outputs in between receive nothing."""
+        return math.gcd(self.stride, self.dilation) if self.transposed else 1
+
+    @property
+    def tap_step(self) -> int:
+        """From one tap of a phase to the next, in the kernel."""
+        return self.stride // self.common
+
+    @property
+    def window_step(self) -> int:
+        """The same, in the input tile."""
+        return self.dilation // self.common
+
+    @property
     def taps(self) -> int:
         """The most taps that a phase has."""
-        return ceil_div(self.kernel, self.stride)
+        return ceil_div(self.kernel, self.tap_step)
 
     @property
     def begin(self) -> int:
@@ -51,21 +67,25 @@ class Line:
     @property
     def reach(self) -> int:
         """Elements that a window needs beyond its number of positions."""
-        return (self.taps - 1) * self.dilation
+        return (self.taps - 1) * self.window_step
 
     def first_tap(self, phase: Number) -> Index:
         """The first tap of a phase: its own number, unless a transposed convolution is also dilated."""
         if self.transposed and self.stride > 1 and self.dilation > 1:
-            return op("%", mul(phase, pow(self.dilation, -1, self.stride)), self.stride)
+            inverse = pow(self.window_step, -1, self.tap_step)
+            return op("%", mul(op("//", phase, self.common), inverse), self.tap_step)
         return add(phase, 0)
 
     def tap_count(self, phase: Number) -> Index:
-        """Taps of a phase: the first, the first + stride, … below `kernel`."""
-        return op("//", op("-", self.kernel + self.stride - 1, self.first_tap(phase)), self.stride)
+        """Taps of a phase: the first, the first + tap_step, … below `kernel`."""
+        count = op("//", op("-", self.kernel + self.tap_step - 1, self.first_tap(phase)), self.tap_step)
+        if self.common == 1:
+            return count
+        return mul(count, op("-", 1, op("min", 1, op("%", phase, self.common))))
 
     def tap(self, phase: Number, t: Number) -> Index:
         """The kernel position of the t-th tap of a phase."""
-        return add(self.first_tap(phase), mul(t, self.stride))
+        return add(self.first_tap(phase), mul(t, self.tap_step))
 
     def tile_start(self, position: Number, phase: Number) -> Index:
         """Where the input tile of a window at `position` starts; it has step `tile_step`."""
@@ -81,8 +101,8 @@ class Line:
     def offset(self, t: Number) -> Index:
         """Where in the tile the t-th tap of a phase reads."""
         if self.transposed:
-            return add(self.reach, mul(t, -self.dilation))
-        return mul(t, self.dilation)
+            return add(self.reach, mul(t, -self.window_step))
+        return mul(t, self.window_step)
 
     def out_start(self, position: Number, phase: Number) -> Index:
         """Output position that belongs to `position`; neighbours are `out_step` apart."""
