@@ -33,6 +33,7 @@ class Workshop:
     captured: Captured
     cores: int = 2
     variant: int = 0
+    alternatives: int = 1
     names: Names = field(default_factory=Names)
     tensors: list[Tensor] = field(default_factory=list)
     views: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)

@@ -1,16 +1,67 @@
-"""Joins the graph to the contraction families: operands become loaders, what follows becomes the epilogue."""
+"""Joins the graph to the contraction families: operands become loaders, what follows becomes the epilogue.
+
+An operand that is memory seen from another side, or cheap to compute, is loaded lazily; a costly one is realised first
+(`MustRealise`), because a product reads its operands many times.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernelwright.design import values as v
-from kernelwright.errors import UnsupportedOperator
+from kernelwright.design.contraction import (
+    AttentionProblem, ConvProblem, GemmProblem, Machine, lower_attention, lower_conv, lower_gemm,
+)  # fmt: skip
+from kernelwright.design.fuse import Finish, NotFusible, Operand
+from kernelwright.design.scalar import MustRealise
 
 if TYPE_CHECKING:
     from kernelwright.design.assemble import Workshop
+    from kernelwright.design.hooks import Piece
 
 
 def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Value) -> None:
     """Adds the kernels that compute `end`, the last value of the contraction's epilogue."""
-    raise UnsupportedOperator(contraction.origin)
+    operands = [_operand(workshop, x, contraction) for x in contraction.operands]
+    tracer = workshop.tracer(pinned=(end,), slots=(contraction,))
+    problem = contraction.problem
+    finish = Finish(tracer, contraction, end, workshop.placed[id(end)], problem.dtype, workshop.view).epilogue(workshop.names)
+    loaders = [x.loader(workshop.names) for x in operands]
+    machine = Machine(threads=workshop.cores)
+    pieces: list[Piece]
+    if isinstance(problem, GemmProblem):
+        a, b = operands
+        rank = len(problem.batch)
+        problem = replace(
+            problem,
+            a_inner="m" if a.inner_axis() == rank else "k",
+            b_inner="k" if b.inner_axis() == rank else "n",
+            a_constant=a.constant(workshop.fixed),
+            b_constant=b.constant(workshop.fixed),
+        )
+        pieces = lower_gemm(problem, loaders[0], loaders[1], finish, workshop.names, machine)
+    elif isinstance(problem, ConvProblem):
+        problem = replace(problem, weight_constant=operands[1].constant(workshop.fixed))
+        pieces = lower_conv(problem, loaders[0], loaders[1], finish, workshop.names, machine)
+    else:
+        assert isinstance(problem, AttentionProblem)
+        mask = loaders[3] if len(loaders) > 3 else None
+        pieces = lower_attention(problem, *loaders[:3], mask, finish, workshop.names, machine)
+    piece = pieces[min(workshop.variant, len(pieces) - 1)]
+    workshop.alternatives = max(workshop.alternatives, len(pieces))
+    workshop.tensors += piece.tensors
+    workshop.tunables += piece.tunables
+    workshop.steps += piece.kernels
+    workshop.notes += piece.notes
+    workshop.cost += piece.cost
+
+
+def _operand(workshop: Workshop, value: v.Value, contraction: v.Contraction) -> Operand:
+    try:
+        operand = Operand(workshop.tracer(), value, workshop.view)
+    except NotFusible as e:
+        raise MustRealise(value) from e
+    if operand.costly() and id(value) not in workshop.placed:
+        raise MustRealise(value)
+    return operand
