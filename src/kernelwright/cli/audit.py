@@ -67,7 +67,7 @@ def select(exhibits: list[Exhibit], fast: bool, only: str) -> list[Exhibit]:
 
 
 def judged(exhibits: list[Exhibit], jobs: int) -> Iterator[Outcome]:
-    """Outcomes as they come. Kernels with a long build get a patient judge of their own, who would let a loop run for minutes."""
+    """Outcomes as they come. A long build gets a patient judge of its own, which would let a loop run for minutes."""
     from kernelwright.judge import Judge, Times
     from kernelwright.judge.gallery import examine
 
