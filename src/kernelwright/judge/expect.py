@@ -1,9 +1,10 @@
 """What must come out of one trial, and whether something is it: inputs in, an expectation; received outputs in, a finding out.
 
-Order of the checks: structure, shape, dtype, values, inputs unchanged. A value beyond its bound (numerics.py) is excused only where
-the reference itself cannot decide: the fp64 reference is run again under noise a few roundings in size, and a place counts as
-undecided when its own answer moves there as far (an index of tied values, a quantiser at a step). An index must still lie in the
-range of the reference's answers. Everything else is a finding: a dictionary with `status`, `reason` and perhaps `mismatch`.
+Order of the checks: structure, shape, dtype, values, inputs unchanged. A value beyond its bound (numerics.py) is excused
+only where the reference itself cannot decide: the fp64 reference is run again under noise a few roundings in size, and a
+place counts as undecided when its own answer moves there as far (an index of tied values, a quantiser at a step). An index
+must still lie in the range of the reference's answers. Everything else is a finding: a dictionary with `status`, `reason`
+and perhaps `mismatch`.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ class Expectation:
         return tree.transform(self._output, lambda _: next(rest))
 
     def relative_error(self) -> float:
-        """Torch's own error against fp64, relative to the output's scale (the worst output): how well conditioned the trial is."""
+        """Torch's own error against fp64, relative to the output's scale (the worst output): how well conditioned the trial
+        is."""
         worst = 0.0
         for (_, own), truth in zip(self.native, self.wide, strict=True):
             if own.is_floating_point() and own.numel():

@@ -1,9 +1,10 @@
-"""Other inputs of the same shapes: a draw of the task's own inputs in, the same inputs under another distribution or layout out.
+"""Other inputs of the same shapes: a draw of the task's own inputs in, the same inputs under another distribution or layout
+out.
 
-A kernel may be right only on the data the task file happens to draw: positive numbers, no ties, nothing large, contiguous memory.
-Only floating-point tensors change. What they hold decides how far one may go: whole numbers, masks and probability rows keep
-their kind, everything else gets all distributions; `plan.py` then drops those on which the reference itself is not finite or not
-well conditioned. Integer inputs keep what the task's own function draws, so indices stay in range.
+A kernel may be right only on the data the task file happens to draw: positive numbers, no ties, nothing large, contiguous
+memory. Only floating-point tensors change. What they hold decides how far one may go: whole numbers, masks and probability
+rows keep their kind, everything else gets all distributions; `plan.py` then drops those on which the reference itself is not
+finite or not well conditioned. Integer inputs keep what the task's own function draws, so indices stay in range.
 """
 
 from __future__ import annotations
@@ -98,7 +99,8 @@ def redistribute(
 
 
 def strided(inputs: list[Any], seed: int) -> list[Any] | None:
-    """The same values in non-contiguous memory: transposed storage or a slice of something larger; None if nothing can change."""
+    """The same values in non-contiguous memory: transposed storage or a slice of something larger; None if nothing can
+    change."""
     dice = torch.Generator().manual_seed(seed)
     changed = [0]
 

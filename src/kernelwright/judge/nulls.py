@@ -1,4 +1,5 @@
-"""Candidates that do no work, judged like any other: a task that one of them passes cannot tell, and is flagged with the reason."""
+"""Candidates that do no work, judged like any other: a task that one of them passes cannot tell, and is flagged with the
+reason."""
 
 from __future__ import annotations
 

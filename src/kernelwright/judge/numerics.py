@@ -1,4 +1,5 @@
-"""How far a kernel's numbers may be from the truth: expected and received tensors in, an elementwise bound and the wrong places out.
+"""How far a kernel's numbers may be from the truth: expected and received tensors in, an elementwise bound and the wrong
+places out.
 
 The truth is the reference in fp64. The bound of an element is a sum of terms that an honest kernel may need, and no more:
 
@@ -6,7 +7,8 @@ The truth is the reference in fp64. The bound of an element is a sum of terms th
 - the same for the smallest line (row, column …) through the element, by root mean square: cancellation within an output;
 - the drift of one running sum over the longest reduction of the task, `sqrt(reach)` roundings, capped;
 - `SAFETY` times the error that torch itself makes, and the response of the fp64 reference to rounding-sized noise on its inputs
-  and weights (its conditioning), both pooled over elements of the same magnitude and over lines: one element's luck proves nothing.
+  and weights (its conditioning), both pooled over elements of the same magnitude and over lines: one element's luck proves
+  nothing.
 
 All are measured in units of the output's dtype, so fp16, bf16 or TF32 inside an fp32 task is thousands of units off. No term is
 absolute: outputs of 1e-30 are held to the same standard as outputs of 1. Pure functions; `expect.py` makes the runs.
@@ -65,8 +67,8 @@ class Difference:
 
 
 class Yardstick:
-    """The bound for one output of one trial. Most honest kernels need only the cheap terms, so the costly ones (torch's own error
-    pooled, fp64 runs under noise) are added stage by stage, while something is still beyond; the last stage decides."""
+    """The bound for one output of one trial. Most honest kernels need only the cheap terms, so the costly ones (torch's own
+    error pooled, fp64 runs under noise) are added stage by stage, while something is still beyond; the last stage decides."""
 
     def __init__(self, native: Any, wide: Any, reach: int, noisy: Callable[[], list[Any]]) -> None:
         """`noisy` gives fp64 outputs under noise of relative size `drift` / 2; it is called only when it matters."""
@@ -83,8 +85,8 @@ class Yardstick:
         return self._stages[stage]
 
     def judge(self, received: Any) -> Difference:
-        """Hold a received tensor of the right shape and dtype against the truth. NaN and infinity must be where the reference has
-        them; where only torch's own arithmetic overflowed, the finite truth is as good."""
+        """Hold a received tensor of the right shape and dtype against the truth. NaN and infinity must be where the
+        reference has them; where only torch's own arithmetic overflowed, the finite truth is as good."""
         got = real(received)
         error = (got - self.truth).abs()
         odd = ~(torch.isfinite(self.own) & torch.isfinite(self.truth))
@@ -123,7 +125,8 @@ def real(tensor: Any) -> Any:
 
 
 def line_scale(values: Any) -> Any:
-    """For each element the smallest root mean square among the lines through it, so a tiny row in a large tensor keeps its scale."""
+    """For each element the smallest root mean square among the lines through it, so a tiny row in a large tensor keeps its
+    scale."""
     squares = values * values
     lines = [squares.mean(dim, keepdim=True) for dim, size in enumerate(values.shape) if size >= NARROW_LINE]
     if not lines:
@@ -169,7 +172,8 @@ def _by_magnitude(squares: Any, size: Any) -> Any:
 
 
 def compare_exact(received: Any, native: Any, wide: Any | None) -> Difference:
-    """Integers and booleans: equal to torch's answer, or to the fp64 reference's where rounding decides (a nearly tied argmax)."""
+    """Integers and booleans: equal to torch's answer, or to the fp64 reference's where rounding decides (a nearly tied
+    argmax)."""
     wrong = received != native
     if wide is not None and wide.dtype == native.dtype:
         wrong &= received != wide

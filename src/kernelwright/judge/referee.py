@@ -1,9 +1,11 @@
-"""The referee: the trusted process that knows the task. Requests come in over a channel, inputs, expected facts and findings go out.
+"""The referee: the trusted process that knows the task. Requests come in over a channel, inputs, expected facts and findings
+go out.
 
 `Referee` is the plain object (tests use it without a process); `serve` puts it behind a channel. Requests, by `op`:
 
 - `open`         {path, source, class_name, seed?}    → {facts} and the constructor's arguments as a bundle
-- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state; or {mode: "seed", seed}
+- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state; or {mode: "seed",
+  seed}
 - `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
 - `draw`         {trial}                              → {header} and the inputs as a bundle
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
@@ -11,8 +13,8 @@
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
 - `check_timed`  {call, header, probe_header}, fds    → {finding} for one call of the last timed draw
 
-Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the user.
-`expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags.
+Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
+user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The fp64 run ("wide") uses a deep copy of the module in double precision. A dispatch mode keeps it wide: casts to fp32 inside
 `forward` become casts to fp64; casts to a dtype narrower than the task's own round (they are part of what is asked for) and
-stay fp64. A module that refuses (it checks dtypes, an operator has no double kernel) has no wide run; the native one is the truth then.
-Noise of rounding size on inputs and weights shows how well the task is conditioned.
+stay fp64. A module that refuses (it checks dtypes, an operator has no double kernel) has no wide run; the native one is the
+truth then. Noise of rounding size on inputs and weights shows how well the task is conditioned.
 """
 
 from __future__ import annotations

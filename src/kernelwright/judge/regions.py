@@ -1,4 +1,5 @@
-"""Where the numbers differ, in words: a mask of wrong elements in, "last 7 columns" out. For the person or model that fixes it."""
+"""Where the numbers differ, in words: a mask of wrong elements in, "last 7 columns" out. For the person or model that fixes
+it."""
 
 from __future__ import annotations
 
