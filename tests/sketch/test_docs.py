@@ -71,5 +71,22 @@ def test_example_computes_what_torch_computes(name: str) -> None:
 def test_the_page_names_every_operation() -> None:
     text = PAGE.replace("/", " ")
     missing = [name for name in SIGNATURES if not re.search(rf"\b{name.removeprefix('reduce_').removeprefix('scan_')}\b", text)]
-    operators = {"add", "sub", "mul", "div", "floordiv", "mod", "eq", "ne", "lt", "le", "gt", "ge", "xor", "shl", "shr", "invert"}
+    operators = {
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "floordiv",
+        "mod",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "xor",
+        "shl",
+        "shr",
+        "invert",
+    }
     assert set(missing) <= operators
