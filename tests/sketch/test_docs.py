@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+
 from kernelwright.sketch import interpret, nodes
 from kernelwright.sketch.check import check
 from kernelwright.sketch.expressions import SIGNATURES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from kernelwright.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import IndexOp, Int, Span, Sym
