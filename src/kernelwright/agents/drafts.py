@@ -102,17 +102,28 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
     from kernelwright.design import design_task
     from kernelwright.dsl import language
     from kernelwright.sketch.print import to_source
+    from kernelwright.task.load import load_task
 
     task = Task.from_source(**message["task"])
     coder = language(message["dsl"])
+    state = _state(load_task(task).construct(0))
     drafts = []
     for design in design_task(task, track=message["track"], effort=message["effort"])[: message["count"]]:
         drafts.append(
             {
                 "sketch": to_source(design.sketch),
-                "kernel": coder.lower(design.sketch, state=design.state),
+                "kernel": coder.lower(design.sketch, state=state),
                 "notes": list(design.notes),
-                "predicted_ms": design.predicted_ms,
+                "predicted_ms": design.cost * 1e3,
             }
         )
     return drafts
+
+
+def _state(model: Any) -> list[tuple[str, tuple[int, ...], str, bool]]:
+    """The reference's state_dict in outline, so that a kernel file can take its values under the same names."""
+    parameters = dict(model.named_parameters())
+    return [
+        (name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), name not in parameters)
+        for name, tensor in model.state_dict().items()
+    ]
