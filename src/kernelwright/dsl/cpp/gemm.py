@@ -40,17 +40,18 @@ constexpr int VECTOR_BYTES = 16, BLOCK_ROWS = 6, BLOCK_VECTORS = 4;  // 24 of 32
 constexpr int VECTOR_BYTES = 16, BLOCK_ROWS = 4, BLOCK_VECTORS = 2;
 #endif
 template <typename T> constexpr int LANES = VECTOR_BYTES / sizeof(T);
-template <typename T> constexpr int PANEL = BLOCK_VECTORS * LANES<T>;
-template <typename T> constexpr long padded(long n) { return (n + PANEL<T> - 1) / PANEL<T> * PANEL<T>; }
+template <typename T> constexpr int PANEL = 64 / sizeof(T);  // B is packed in panels as wide as a cache line
 template <typename T> struct Vector {
   typedef T type __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
 };
+template <typename T> constexpr inline long panel_of(long j, long b_panel) { return j / PANEL<T> * b_panel + j % PANEL<T>; }
 
 struct Step { long count, a, b; };  // one loop of the contraction and how far A and B move in it
 
 template <typename T, int ROWS, int VECTORS>
 __attribute__((always_inline)) inline void gemm_registers(
-    Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, T* c, long c_row, bool fresh) {
+    Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row,
+    bool fresh) {
   typedef typename Vector<T>::type V;
   V sum[ROWS][VECTORS];
   if (fresh) {
@@ -68,7 +69,7 @@ __attribute__((always_inline)) inline void gemm_registers(
       for (long i = 0; i < inner.count; i++, pa += inner.a, pb += inner.b) {
         V row[VECTORS];
 #pragma GCC unroll 8
-        for (int v = 0; v < VECTORS; v++) row[v] = *(const V*)(pb + v * LANES<T>);
+        for (int v = 0; v < VECTORS; v++) row[v] = *(const V*)(pb + panel_of<T>(v * LANES<T>, b_panel));
 #pragma GCC unroll 16
         for (int r = 0; r < ROWS; r++) {
           const T scale = pa[r * a_row];
@@ -81,48 +82,72 @@ __attribute__((always_inline)) inline void gemm_registers(
     for (int v = 0; v < VECTORS; v++) *(V*)(c + r * c_row + v * LANES<T>) = sum[r][v];
 }
 
-// The rows that are left over when m is no multiple of BLOCK_ROWS.
+// The rows that are left over when m is no multiple of ROWS.
 template <typename T, int ROWS, int VECTORS>
 __attribute__((always_inline)) inline void gemm_rest(
-    long rows, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, T* c, long c_row, bool fresh) {
+    long rows, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row,
+    bool fresh) {
   if constexpr (ROWS > 0) {
-    if (rows == ROWS) gemm_registers<T, ROWS, VECTORS>(outer, middle, inner, a, a_row, b, c, c_row, fresh);
-    else gemm_rest<T, ROWS - 1, VECTORS>(rows, outer, middle, inner, a, a_row, b, c, c_row, fresh);
+    if (rows == ROWS) gemm_registers<T, ROWS, VECTORS>(outer, middle, inner, a, a_row, b, b_panel, c, c_row, fresh);
+    else gemm_rest<T, ROWS - 1, VECTORS>(rows, outer, middle, inner, a, a_row, b, b_panel, c, c_row, fresh);
   }
 }
 
-// One strip of VECTORS vectors of columns, all rows.
-template <typename T, int VECTORS>
-__attribute__((always_inline)) inline void gemm_strip(
-    long m, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, T* c, long c_row, bool fresh) {
-  long i = 0;
-  for (; i + BLOCK_ROWS <= m; i += BLOCK_ROWS)
-    gemm_registers<T, BLOCK_ROWS, VECTORS>(outer, middle, inner, a + i * a_row, a_row, b, c + i * c_row, c_row, fresh);
-  gemm_rest<T, BLOCK_ROWS - 1, VECTORS>(m - i, outer, middle, inner, a + i * a_row, a_row, b, c + i * c_row, c_row, fresh);
+// Columns in strips of VECTORS vectors: a strip of B (cache level 1) stays while all rows of A pass by (cache level 2).
+// Returns the column after the last whole strip.
+template <typename T, int ROWS, int VECTORS>
+__attribute__((always_inline)) inline long gemm_strips(
+    long m, long j, long n, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c,
+    long c_row, bool fresh) {
+  constexpr int WIDE = VECTORS * LANES<T>;
+  const long whole = m / ROWS * ROWS;
+  for (; j + WIDE <= n; j += WIDE) {
+    const T* strip = b + panel_of<T>(j, b_panel);
+    for (long i = 0; i < whole; i += ROWS)
+      gemm_registers<T, ROWS, VECTORS>(outer, middle, inner, a + i * a_row, a_row, strip, b_panel, c + i * c_row + j, c_row, fresh);
+    gemm_rest<T, ROWS - 1, VECTORS>(
+        m % ROWS, outer, middle, inner, a + whole * a_row, a_row, strip, b_panel, c + whole * c_row + j, c_row, fresh);
+  }
+  return j;
 }
 
-// A strip of columns of B (cache level 1) stays while all rows of A pass by (cache level 2).
 template <typename T>
-__attribute__((always_inline)) inline void gemm_tile(
+__attribute__((noinline)) void gemm_tile(
     long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row,
     bool fresh) {
+  constexpr int FEW = BLOCK_ROWS / 3;
+  const long end = (n + LANES<T> - 1) / LANES<T> * LANES<T>;
   long j = 0;
-  const bool in_place = b_panel == PANEL<T>;
-  if (m <= BLOCK_ROWS / 3 && in_place)  // few rows: wider strips keep enough sums in flight
-    for (; j + 3 * PANEL<T> <= n; j += 3 * PANEL<T>)
-      gemm_rest<T, BLOCK_ROWS / 3, 3 * BLOCK_VECTORS>(m, outer, middle, inner, a, a_row, b + j, c + j, c_row, fresh);
-  for (; j + PANEL<T> <= n; j += PANEL<T>)
-    gemm_strip<T, BLOCK_VECTORS>(m, outer, middle, inner, a, a_row, b + j / PANEL<T> * b_panel, c + j, c_row, fresh);
-  const T* rest = b + j / PANEL<T> * b_panel;
-  for (; j < n; j += LANES<T>, rest += LANES<T>)
-    gemm_strip<T, 1>(m, outer, middle, inner, a, a_row, rest, c + j, c_row, fresh);
+  if (m <= FEW)  // few rows: wider strips keep enough sums in flight
+    j = gemm_strips<T, FEW, 3 * BLOCK_VECTORS>(m, j, end, outer, middle, inner, a, a_row, b, b_panel, c, c_row, fresh);
+  j = gemm_strips<T, BLOCK_ROWS, BLOCK_VECTORS>(m, j, end, outer, middle, inner, a, a_row, b, b_panel, c, c_row, fresh);
+  gemm_strips<T, BLOCK_ROWS, 1>(m, j, end, outer, middle, inner, a, a_row, b, b_panel, c, c_row, fresh);
 }
 """
 
-TRANSPOSE = r"""
+PACKING = r"""
+// Rows side by side under another pitch.
+template <typename T>
+inline void copy_rows(long rows, long columns, const T* from, long from_row, T* to, long to_row) {
+  for (long r = 0; r < rows; r++)
+    for (long c = 0; c < columns; c++) to[r * to_row + c] = from[r * from_row + c];
+}
+
+// Panels of B from memory that is contiguous along n.
+template <typename T>
+inline void pack_rows(long k, long n, const T* b, long b_row, T* panels) {
+  const long whole = n / PANEL<T> * PANEL<T>;
+  for (long i = 0; i < k; i++) {
+    for (long p = 0; p < whole; p += PANEL<T>)
+      for (int e = 0; e < PANEL<T>; e++) panels[p * k + i * PANEL<T> + e] = b[i * b_row + p + e];
+    if (whole < n)
+      for (int e = 0; e < PANEL<T>; e++) panels[whole * k + i * PANEL<T> + e] = whole + e < n ? b[i * b_row + whole + e] : T(0);
+  }
+}
+
 // Panels of B from memory that is contiguous along k: squares of LANES x LANES are transposed in registers.
 template <typename T>
-inline void pack_transposed(long k, long n, const T* b, long b_column, T* panels) {
+inline void pack_columns(long k, long n, const T* b, long b_column, T* panels) {
   typedef typename Vector<T>::type V;
   constexpr int L = LANES<T>;
   for (long p = 0; p < n; p += PANEL<T>)

@@ -72,7 +72,7 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
     if "std::stable_sort" in body:
         headers += "#include <algorithm>\n"
     products = gemm.PRELUDE if "gemm_tile<" in body else ""
-    products += gemm.TRANSPOSE if "pack_transposed" in body else ""
+    products += gemm.PACKING if re.search("pack_rows|pack_columns|copy_rows", body) else ""
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries))
 
 

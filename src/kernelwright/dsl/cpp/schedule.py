@@ -24,7 +24,7 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
-from kernelwright.dsl.cpp import special
+from kernelwright.dsl.cpp import product, special
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
@@ -145,7 +145,7 @@ class Scheduler:
             case "argsort":
                 special.argsort(self, value)
             case "gemm":
-                special.gemm(self, value)
+                product.product(self, value)
             case _:
                 storage = self.declare(value)
                 self.pre_make(value, {value.id})
@@ -228,6 +228,8 @@ class Scheduler:
         self.make_outer_values(loop)
         if loop.kind == "parallel" and not self.in_parallel:
             self.parallel(loop)
+            return
+        if product.nest(self, loop):
             return
         self.begin_carried(loop)
         self.out.append(_head(loop) + " {")

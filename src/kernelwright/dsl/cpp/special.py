@@ -1,4 +1,4 @@
-"""Tile operations that are more than a loop nest over elements: scans, sorts and matrix products.
+"""Tile operations that are more than a loop nest over elements: scans and sorts (matrix products: product.py).
 
 In: the scheduler and a value. Out: lines appended to the scheduler, the value's storage set.
 """
@@ -11,9 +11,8 @@ from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, literal, neutral
 from kernelwright.dsl.cfamily.values import Storage, Value
-from kernelwright.dsl.cpp import gemm as product
 from kernelwright.dsl.cpp.elements import Elements, Lines
-from kernelwright.dsl.cpp.nest import Fill, Nest
+from kernelwright.dsl.cpp.nest import Nest
 
 if TYPE_CHECKING:
     from kernelwright.dsl.cpp.schedule import Scheduler
@@ -113,84 +112,6 @@ def argsort(scheduler: Scheduler, value: Value) -> None:
     scheduler.out += [*out, *["}" for _ in others], "}"]
     value.storage = storage
     _count_work(scheduler, value.shape, 40)
-
-
-def gemm(scheduler: Scheduler, value: Value) -> None:
-    """A tile product: operands in place where the micro-kernel can read them there, else copied; sums in the carried tile."""
-    a, b = value.args[:2]
-    acc = value.args[2] if len(value.args) == 3 else None
-    rows, columns, depth = value.shape[0], value.shape[1], a.shape[1]
-    left = operand(scheduler, a, value, last_contiguous=False)
-    right = operand(scheduler, b, value, last_contiguous=True)
-    fresh = "true"
-    if acc is not None:
-        for inner in scheduler.pending([acc]):
-            scheduler.make(inner)
-    if acc is not None and acc.op == "stored" and scheduler.usage.consumers.get(acc) == 1 and acc.home is value.home:
-        value.storage = acc.storage
-        fresh = "false"
-    else:
-        storage = scheduler.declare(value)
-        if acc is not None and not (acc.op == "const" and acc.data == 0):
-            scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
-            fresh = "false"
-        value.storage = storage
-    target = value.storage
-    assert target is not None
-    pitch = to_c(target.extents[-1])
-    scheduler.around.used.add("gemm")
-    loop = product.Loop(to_c(depth), left[2], right[1])
-    scheduler.out.append(
-        product.call(
-            value.dtype, to_c(rows), to_c(columns), [loop], left[0], left[1], right[0], f"PANEL<{product.ELEMENT[value.dtype]}>",
-            target.name, pitch, fresh,
-        )
-    )  # fmt: skip
-    _count_work(scheduler, (rows, columns, depth), 1)
-
-
-def operand(scheduler: Scheduler, x: Value, gemm_value: Value, *, last_contiguous: bool) -> tuple[str, str, str]:
-    """(pointer, row stride, column stride) of an operand in memory, of the accumulator's dtype."""
-    found = direct(scheduler, x, gemm_value, last_contiguous)
-    if found is not None:
-        return found
-    if x.dtype is not gemm_value.dtype:
-        x = scheduler.builder.value("cast", (x,), x.shape, gemm_value.dtype)
-        x.home = gemm_value.home
-    for inner in scheduler.pending([x]):
-        scheduler.make(inner)
-    if x.storage is None:
-        scheduler.make(x)
-    assert x.storage is not None
-    return x.storage.name, to_c(x.storage.extents[-1]), "1"
-
-
-def direct(scheduler: Scheduler, x: Value, gemm_value: Value, last_contiguous: bool) -> tuple[str, str, str] | None:
-    """An operand that lies in a tensor or a kept tile as it is: affine, inside, of the right dtype."""
-    if x.dtype is not gemm_value.dtype or len(x.shape) != 2:
-        return None
-    leaf = x
-    while leaf.storage is None and leaf.op in ("permute", "squeeze", "unsqueeze", "part"):
-        leaf = leaf.args[0]
-    if leaf.storage is None and (leaf.op != "load" or leaf.kept):
-        return None
-    nest = Nest(scheduler.around, x.shape, [], set())
-    elements = nest.elements({nest.vars[0]: 1, nest.vars[1]: 2})
-    names = (poly(nest.vars[0]), poly(nest.vars[1]))
-    elements.of(x, names)
-    if elements.borders or len(elements.places) != 1 or elements._runtime:
-        return None
-    place = elements.places[0]
-    row, column = (place.offset.coefficient(nest.vars[k]) for k in (0, 1))
-    if row is None or column is None or {nest.vars[0], nest.vars[1]} & (row.names | column.names):
-        return None
-    if last_contiguous:
-        whole = x.shape[1].constant is not None and x.shape[1].constant % (64 // 4) == 0
-        if column.constant != 1 or not (whole or leaf.storage is not None):
-            return None
-    base = place.offset.substitute({nest.vars[0]: poly(0), nest.vars[1]: poly(0)})
-    pointer = place.memory if base.constant == 0 else f"{place.memory} + {to_c(base)}"
-    return pointer, to_c(row), to_c(column)
 
 
 def _stride(storage: Storage, axis: int) -> Poly:

@@ -1,0 +1,271 @@
+"""How a tile product of a sketch becomes calls of the micro-kernel (gemm.py): where operands lie, what is copied, what is one call.
+
+In: the scheduler and a `gemm` value, or a loop around one. Out: lines appended to the scheduler, the value's storage set.
+
+* An operand that lies in memory as an affine view of the right dtype is used in place, or copied by a packing function of the
+  prelude where its place is bad for the caches; anything else (a fused prologue, a padded border) is computed into a tile first.
+* Loops that do nothing but add products of such views to one accumulator (the taps of a convolution) become loops of the
+  contraction itself: one call, sums in registers throughout.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
+from kernelwright.dsl.cfamily.types import WIDTH
+from kernelwright.dsl.cfamily.values import VIEWS, CommentEffect, LoopEffect, Storage, Value
+from kernelwright.dsl.cpp import gemm
+from kernelwright.dsl.cpp.nest import Fill, Nest
+
+if TYPE_CHECKING:
+    from kernelwright.dsl.cpp.schedule import Scheduler
+
+PACK_ABOVE_ROWS = 12
+"""B is copied into panels if at least this many rows of A use it: two blocks of the micro-kernel."""
+FAR_BYTES = 1024
+"""Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied too."""
+SHORT = 8
+"""A contraction loop shorter than this does not keep the pipeline full; it goes outside the loops over taps."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An operand in memory: element (r, c) is `memory[offset + r * row + c * column]`."""
+
+    memory: str
+    offset: Poly
+    row: Poly
+    column: Poly
+    storage: Storage | None
+
+    def pointer(self, values: dict[str, Poly] | None = None) -> str:
+        offset = self.offset.substitute(values or {})
+        return self.memory if offset.constant == 0 else f"{self.memory} + {to_c(offset)}"
+
+
+def view(scheduler: Scheduler, x: Value, gemm_value: Value) -> View | None:
+    """The operand as it lies in a tensor or a kept tile, if it does: affine, inside, of the accumulator's dtype."""
+    if x.dtype is not gemm_value.dtype or len(x.shape) != 2:
+        return None
+    leaf = x
+    while leaf.storage is None and leaf.op in VIEWS:
+        leaf = leaf.args[0]
+    if leaf.storage is None and (leaf.op != "load" or leaf.kept):
+        return None
+    if leaf.storage is not None and leaf.storage.scalar:
+        return None
+    nest = Nest(scheduler.around, x.shape, [], set())
+    elements = nest.elements({nest.vars[0]: 1, nest.vars[1]: 2})
+    elements.of(x, (poly(nest.vars[0]), poly(nest.vars[1])))
+    if elements.borders or len(elements.places) != 1 or elements._runtime:
+        return None
+    place = elements.places[0]
+    row, column = (place.offset.coefficient(nest.vars[k]) for k in (0, 1))
+    if row is None or column is None or {nest.vars[0], nest.vars[1]} & (row.names | column.names):
+        return None
+    base = place.offset.substitute({nest.vars[0]: poly(0), nest.vars[1]: poly(0)})
+    return View(place.memory, base, row, column, leaf.storage)
+
+
+# ---------------------------------------------------------------- one product
+
+
+def product(scheduler: Scheduler, value: Value) -> None:
+    """A tile product: operands in place, packed or computed; sums in the carried tile where there is one."""
+    a, b = value.args[:2]
+    rows, columns, depth = value.shape[0], value.shape[1], a.shape[1]
+    element = gemm.ELEMENT[value.dtype]
+    a_pointer, a_row, a_step = left_operand(scheduler, a, value)
+    b_pointer, b_step, b_panel = right_operand(scheduler, b, value)
+    fresh = begin_sum(scheduler, value)
+    target = value.storage
+    assert target is not None
+    scheduler.around.used.add("gemm")
+    loop = gemm.Loop(to_c(depth), a_step, b_step)
+    scheduler.out.append(
+        gemm.call(
+            value.dtype, to_c(rows), to_c(columns), [loop], a_pointer, a_row, b_pointer, b_panel or f"PANEL<{element}>",
+            target.name, to_c(target.extents[-1]), fresh,
+        )
+    )  # fmt: skip
+    count_work(scheduler, (rows, columns, depth))
+
+
+def begin_sum(scheduler: Scheduler, value: Value) -> str:
+    """Gives the product its storage: the carried tile itself if nobody else reads it. Returns the C text of "starts from zero"."""
+    acc = value.args[2] if len(value.args) == 3 else None
+    if acc is not None:
+        for inner in scheduler.pending([acc]):
+            scheduler.make(inner)
+    if acc is not None and acc.op == "stored" and scheduler.usage.consumers.get(acc) == 1 and acc.home is value.home:
+        value.storage = acc.storage
+        return "false"
+    storage = scheduler.declare(value)
+    value.storage = storage
+    if acc is None or (acc.op == "const" and acc.data == 0):
+        return "true"
+    scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
+    return "false"
+
+
+def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> tuple[str, str, str]:
+    """(pointer, stride of a row, stride of k) of A."""
+    found = view(scheduler, a, gemm_value)
+    if found is None:
+        storage = computed(scheduler, a, gemm_value)
+        return storage.name, to_c(storage.extents[-1]), "1"
+    step = found.column.constant
+    rows = a.shape[0].constant
+    far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES
+    if found.storage is None and found.row.constant == 1 and far and (rows is None or rows > PACK_ABOVE_ROWS):
+        # turned in memory: rows of k are copied side by side, a few elements apart from a power of two
+        pitch = combine("//", a.shape[0] + 15, poly(16)) * 16 + 16
+        copy = buffer(scheduler, "a_copy", (a.shape[1], pitch), gemm_value)
+        pieces = (to_c(a.shape[1]), to_c(a.shape[0]), found.pointer(), to_c(found.column), copy.name, to_c(pitch))
+        scheduler.out.append(f"copy_rows({', '.join(pieces)});")
+        return copy.name, "1", to_c(pitch)
+    return found.pointer(), to_c(found.row), to_c(found.column)
+
+
+def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> tuple[str, str, str]:
+    """(pointer, stride of k, stride of a panel) of B; the last is empty if B is used in place."""
+    found = view(scheduler, b, gemm_value)
+    rows = gemm_value.shape[0].constant
+    panel = 64 // WIDTH[gemm_value.dtype]
+    few = rows is not None and rows < PACK_ABOVE_ROWS
+    depth, columns = b.shape
+    if found is not None and found.column.constant == 1:
+        whole = columns.constant is not None and columns.constant % panel == 0
+        if (found.storage is not None) or (few and whole):
+            return found.pointer(), to_c(found.row), ""
+    if found is not None and 1 in (found.column.constant, found.row.constant) and not (few and found.column.constant != 1):
+        width = combine("//", columns + panel - 1, poly(panel)) * panel
+        panels = buffer(scheduler, "panels", (depth, width), gemm_value)
+        straight = found.column.constant == 1
+        function, stride = ("pack_rows", found.row) if straight else ("pack_columns", found.column)
+        pieces = (to_c(depth), to_c(columns), found.pointer(), to_c(stride), panels.name)
+        scheduler.out.append(f"{function}({', '.join(pieces)});")
+        return panels.name, str(panel), to_c(depth * panel)
+    storage = computed(scheduler, b, gemm_value)
+    return storage.name, to_c(storage.extents[-1]), ""
+
+
+def computed(scheduler: Scheduler, x: Value, gemm_value: Value) -> Storage:
+    """An operand computed element by element into a tile of the accumulator's dtype."""
+    if x.dtype is not gemm_value.dtype:
+        x = scheduler.builder.value("cast", (x,), x.shape, gemm_value.dtype)
+        x.home = gemm_value.home
+    for inner in scheduler.pending([x]):
+        scheduler.make(inner)
+    if x.storage is not None and x.storage.pitch is None:
+        # kept, but not with padded rows: once more into a tile of its own
+        x = scheduler.builder.value("reshape", (x,), x.shape, x.dtype)
+        x.home = gemm_value.home
+    scheduler.make(x)
+    assert x.storage is not None
+    return x.storage
+
+
+def buffer(scheduler: Scheduler, stem: str, shape: tuple[Poly, ...], gemm_value: Value) -> Storage:
+    storage = Storage(scheduler.builder.fresh(stem), shape, gemm_value.dtype)
+    scheduler.declare_storage(storage)
+    return storage
+
+
+# ---------------------------------------------------------------- loops around a product
+
+
+def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
+    """Writes loops that only add products of views to one tile as a single call; False if they are something else."""
+    loops = _chain(loop)
+    if loops is None:
+        return False
+    value = loops[-1].carried[0].final
+    assert value is not None
+    a, b = value.args[:2]
+    bodies = [item.body for item in loops]
+    for operand, always in ((a, False), (b, True)):
+        root = _root(operand)
+        if root.storage is None and (always or view(scheduler, operand, value) is None):
+            if root.home in bodies or root.op == "gemm":
+                return False
+            for inner in scheduler.pending([root]):
+                scheduler.make(inner)
+            scheduler.make(root)
+    left, right = view(scheduler, a, value), view(scheduler, b, value)
+    if left is None or right is None or right.column.constant != 1:
+        return False
+    steps = []
+    starts = {item.var: item.start for item in loops}
+    for item in loops:
+        a_step, b_step = (v.offset.coefficient(item.var) for v in (left, right))
+        if a_step is None or b_step is None:
+            return False
+        trips = combine("//", item.stop - item.start + item.step - 1, item.step)
+        steps.append(gemm.Loop(to_c(trips), to_c(a_step * item.step), to_c(b_step * item.step)))
+        scheduler.trips.append(trips)
+    depth = a.shape[1]
+    channel = gemm.Loop(to_c(depth), to_c(left.column), to_c(right.row))
+    short = depth.constant is not None and depth.constant < SHORT
+    steps = [channel, *steps] if short else [*steps, channel]
+    carried = loop.carried[0]
+    initial = carried.initial
+    fresh = initial is not None and initial.op == "const" and initial.data == 0
+    if fresh:
+        scheduler.declare_storage(carried.storage)
+    else:
+        scheduler.begin_carried(loop)
+    target = carried.storage
+    call = gemm.call(
+        value.dtype, to_c(value.shape[0]), to_c(value.shape[1]), steps, left.pointer(starts), to_c(left.row),
+        right.pointer(starts), f"PANEL<{gemm.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
+    )  # fmt: skip
+    scheduler.out.append(call)
+    scheduler.around.used.add("gemm")
+    count_work(scheduler, (*value.shape, depth))
+    del scheduler.trips[-len(loops) :]
+    for item in loops[1:]:
+        item.carried[0].storage.name, item.carried[0].storage.pitch = target.name, target.pitch
+    storages = [item.carried[0].storage for item in loops]
+    scheduler.ready |= {v for v in scheduler.usage.values if v.op == "stored" and any(v.storage is s for s in storages)}
+    return True
+
+
+def _chain(loop: LoopEffect) -> list[LoopEffect] | None:
+    """One or two nested range loops that carry one tile, the innermost adding one product to it; else None."""
+    loops = [loop]
+    while True:
+        item = loops[-1]
+        if item.kind != "range" or len(item.carried) != 1 or len(loops) > 2:
+            return None
+        effects = [e for e in item.body.effects if not isinstance(e, CommentEffect)]
+        if not effects:
+            break
+        if len(effects) != 1 or not isinstance(effects[0], LoopEffect):
+            return None
+        inner = effects[0]
+        if len(inner.carried) != 1 or inner.carried[0].initial is not item.carried[0].inside:
+            return None
+        final = item.carried[0].final
+        if final is None or final.op != "stored" or final.storage is not inner.carried[0].storage:
+            return None
+        loops.append(inner)
+    value = loops[-1].carried[0].final
+    if value is None or value.op != "gemm" or len(value.args) != 3 or value.args[2] is not loops[-1].carried[0].inside:
+        return None
+    return loops
+
+
+def _root(x: Value) -> Value:
+    while x.storage is None and x.op in VIEWS:
+        x = x.args[0]
+    return x
+
+
+def count_work(scheduler: Scheduler, extents: tuple[Poly, ...]) -> None:
+    size = poly(1)
+    for extent in (*extents, *scheduler.trips):
+        size = size * extent
+    scheduler.work = scheduler.work + size
