@@ -112,7 +112,9 @@ def same(first: dict[str, Any], first_fd: int, second: dict[str, Any], second_fd
 def _equal_bytes(one: memoryview, other: memoryview) -> bool:
     """In pieces, so that comparing needs little memory (memoryview's own comparison works element by element)."""
     step = 1 << 22
-    return all(one[start : start + step].tobytes() == other[start : start + step].tobytes() for start in range(0, len(one), step))
+    return all(
+        one[start : start + step].tobytes() == other[start : start + step].tobytes() for start in range(0, len(one), step)
+    )
 
 
 def clone(tree: Tree) -> Tree:

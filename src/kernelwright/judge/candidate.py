@@ -1,8 +1,8 @@
 """The candidate's worker: loads a kernel file and answers the parent, in a process that is closed in and trusted with nothing.
 
 In (requests, one at a time): `load` (source, constructor arguments, seed), `weights`, `time_prepare`/`time_go`/… (stopwatch.py),
-`collect` (outputs of the last block and its inputs as they are now), `held` (outputs of earlier calls once more), `trace_on`,
-`trace_off`. Out: replies with tensors as sealed bundles; a failure of the kernel is a reply too: {"ok": false, "kind", "type",
+`collect` (outputs of the last block and its inputs as they are now), `held` (outputs of an earlier call once more), `forget`,
+`trace_on`, `trace_off`. Out: replies with tensors as sealed bundles; a failure of the kernel is a reply too: {"ok": false, "kind", "type",
 "error", "trace"}.
 
 A correctness trial and a timed block are the same three requests, run by the same lines of code: nothing on the stack, in the
@@ -29,13 +29,18 @@ from kernelwright.judge.stopwatch import Stopwatch
 from kernelwright.judge.trace import Trace
 
 MEMORY_WORDS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "bad_alloc", "out of memory")
-BUILD_WORDS = ("error building extension", "undefined symbol", "cannot open shared object", "ninja is required", "compilation failed")
-HELD = 3
+BUILD_WORDS = (
+    "error building extension",
+    "undefined symbol",
+    "cannot open shared object",
+    "ninja is required",
+    "compilation failed",
+)
 
 _Tensor = torch.Tensor
 _no_grad = torch.no_grad
 _pack, _unpack, _clone, _leaves = bundle.pack, bundle.unpack, bundle.clone, bundle.tensors
-_exit = os._exit
+_nothing = contextlib.nullcontext()
 
 
 class Contender:
@@ -45,38 +50,40 @@ class Contender:
         self.model: Any = None
         self.stopwatch = Stopwatch(self.call)
         self.held: list[Any] = []
-        self.trace: Trace | None = None
+        self.around: Any = _nothing
 
     def call(self, inputs: Sequence[Any]) -> Any:
         """The one way in which a kernel is ever called."""
-        with _no_grad():
+        with self.around, _no_grad():
             return self.model(*inputs)
 
     def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         op = message["op"]
         if op.startswith("time_"):
-            with self.trace or contextlib.nullcontext():
-                return self.stopwatch.handle(message, fds)
+            return self.stopwatch.handle(message, fds)
         if op == "load":
             return self.load(message, fds[0])
         if op == "weights":
             return self.weights(message, fds[0])
         if op == "collect":
-            return self.collect(int(message["call"]))
+            return self.collect(int(message["call"]), hold=message["hold"] is True)
         if op == "held":
             return _reply_with({"held": self.held[int(message["index"])]})
+        if op == "forget":
+            self.held.clear()
+            return {"ok": True}, []
         if op == "trace_on":
-            self.trace = Trace()
+            self.around = Trace()
             return {"ok": True}, []
         if op == "trace_off":
-            seen, self.trace = (self.trace.operators if self.trace else set()), None
+            seen, self.around = self.around, _nothing
             compiled = any(name.startswith(("torch._inductor.compile_fx", "torch._inductor.codecache")) for name in sys.modules)
-            return {"ok": True, "operators": sorted(seen)[:200], "compiler": compiled}, []
+            return {"ok": True, "operators": sorted(seen.operators)[:200], "copied": seen.copied, "compiler": compiled}, []
         raise ValueError(f"unknown request {op!r}")
 
     def load(self, message: Message, fd: int) -> tuple[Message, list[int]]:
         """Run the kernel file and construct its class under the seed, as the referee constructed the reference."""
-        init = _unpack(message["init"], fd, writable=True)
+        args, kwargs = _unpack(message["init"], fd, writable=True)
         torch.set_num_threads(int(message["threads"]))
         module = _run_file(message["source"])
         kind = getattr(module, message["class"], None)
@@ -84,7 +91,7 @@ class Contender:
             raise NoSuchClass(f"the kernel file defines no class {message['class']}")
         torch.manual_seed(int(message["seed"]))
         with _no_grad():
-            self.model = kind(*init["args"], **init["kwargs"])
+            self.model = kind(*args, **kwargs)
         if hasattr(self.model, "eval"):
             self.model.eval()
         return {"ok": True, "state": _state(self.model)}, []
@@ -94,7 +101,7 @@ class Contender:
         self.model.load_state_dict(_unpack(message["weights"], fd, writable=True), strict=False)
         return {"ok": True}, []
 
-    def collect(self, call: int) -> tuple[Message, list[int]]:
+    def collect(self, call: int, *, hold: bool) -> tuple[Message, list[int]]:
         """Outputs of a call of the last block, and its inputs as the call left them. Then the inputs are overwritten: an output
         that secretly is an input will differ when it is sent again."""
         outputs, inputs = self.stopwatch._outputs[call], self.stopwatch._sets[call]
@@ -105,7 +112,8 @@ class Contender:
         for tensor in _leaves(inputs):
             with contextlib.suppress(RuntimeError):
                 tensor.fill_(1)
-        self.held = [*self.held[-HELD + 1 :], outputs]
+        if hold:
+            self.held.append(outputs)
         return reply, fds
 
 
@@ -149,9 +157,9 @@ def describe_failure(error: BaseException) -> Message:
 
 
 def _is_build_failure(error: BaseException) -> bool:
-    return isinstance(error, SyntaxError | ImportError | subprocess.CalledProcessError | NoSuchClass | FileNotFoundError) or getattr(
-        error, "while_loading", False
-    )
+    return isinstance(
+        error, SyntaxError | ImportError | subprocess.CalledProcessError | NoSuchClass | FileNotFoundError
+    ) or getattr(error, "while_loading", False)
 
 
 def oddity(tree: Any) -> str:
@@ -197,7 +205,9 @@ def _state(model: Any) -> list[Any]:
     """Names, shapes and dtypes of the parameters and buffers, or nothing when the class has none to load."""
     if not isinstance(model, torch.nn.Module):
         return []
-    return [[name, list(value.shape), str(value.dtype)] for name, value in model.state_dict().items() if isinstance(value, _Tensor)]
+    return [
+        [name, list(value.shape), str(value.dtype)] for name, value in model.state_dict().items() if isinstance(value, _Tensor)
+    ]
 
 
 def _reply_with(trees: dict[str, Any]) -> tuple[Message, list[int]]:

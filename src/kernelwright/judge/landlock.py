@@ -41,9 +41,7 @@ def close(readable: Sequence[str], writable: Sequence[str]) -> bool:
     if version >= 6:
         attributes += struct.pack("<Q", SCOPE_ABSTRACT_AND_SIGNALS)
     try:
-        ruleset = check(
-            LIBC.syscall(ctypes.c_long(CREATE), attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0))
-        )
+        ruleset = check(LIBC.syscall(ctypes.c_long(CREATE), attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint(0)))
         for path in readable:
             _allow(ruleset, path, EXECUTE | READ_FILE | READ_DIR)
         for path in writable:

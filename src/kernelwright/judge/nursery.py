@@ -31,7 +31,12 @@ from kernelwright.judge.family import kill_descendants
 
 PRELOADED = (
     *("torch", "torch.utils._python_dispatch", "torch.utils.flop_counter", "torch.profiler", "numpy", "ctypes"),
-    *("kernelwright.judge.referee", "kernelwright.judge.candidate", "kernelwright.judge.contender", "kernelwright.judge.stopwatch"),
+    *(
+        "kernelwright.judge.referee",
+        "kernelwright.judge.candidate",
+        "kernelwright.judge.contender",
+        "kernelwright.judge.stopwatch",
+    ),
 )
 """What every worker finds imported. After the sandbox is closed our own files cannot be read any more."""
 
@@ -42,6 +47,7 @@ def main(fd: int) -> NoReturn:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended keepers are reaped by the kernel
     control = Channel(socket.socket(fileno=fd))
     missing = [name for name in PRELOADED if not _preload(name)]
+    _warm()
     threads = len(os.listdir("/proc/self/task"))
     gc.collect()
     gc.freeze()
@@ -51,6 +57,8 @@ def main(fd: int) -> NoReturn:
             message, fds = control.receive(None)
             try:
                 reply = _spawn(message, fds, control)
+            except (ImportError, AttributeError, OSError) as error:
+                reply = {"ok": False, "error": str(error)}
             finally:
                 close_all(fds)
             control.send(reply)
@@ -66,6 +74,17 @@ def _preload(name: str) -> bool:
             raise
         return False
     return True
+
+
+def _warm() -> None:
+    """What a referee imports only when it runs costs a second; done once here, on one thread (a pool would not survive a fork)."""
+    import torch
+
+    torch.set_num_threads(1)
+    with contextlib.suppress(ImportError):
+        from kernelwright.judge import referee
+
+        referee.warm()
 
 
 def _spawn(message: dict[str, Any], fds: list[int], control: Channel) -> dict[str, Any]:

@@ -52,7 +52,9 @@ def from_reply(reply: Message, doing: str, printed: str, source: str) -> Rejecte
 def from_channel(error: ChannelError, worker: Worker, doing: str, seconds: float | None) -> Rejected:
     """No reply: too late, gone, or forged."""
     if isinstance(error, Forged):
-        return Rejected(Status.cheating, "the kernel wrote to the judge's channel itself: a message arrived that answers no request")
+        return Rejected(
+            Status.cheating, "the kernel wrote to the judge's channel itself: a message arrived that answers no request"
+        )
     if isinstance(error, ChannelGarbage):
         return Rejected(Status.cheating, f"the kernel tampered with the judge's channel: {error}")
     ended = worker.exit_reason(wait=0.5 if isinstance(error, ChannelTimeout) else 2.0)
@@ -76,10 +78,14 @@ def _build_failed(name: str, text: str, trace: str, printed: str, source: str) -
                 start = max(0, number - 2)
                 excerpt = "\n".join(lines[start : start + 2 * LINES_AROUND])
                 message = line.strip()[:500]
-                return Rejected(Status.build_failed, f"the kernel does not build: {message}", build=Build(message=message, excerpt=excerpt))
+                return Rejected(
+                    Status.build_failed, f"the kernel does not build: {message}", build=Build(message=message, excerpt=excerpt)
+                )
     message = f"{name}: {_first_line(text)}"
     return Rejected(
-        Status.build_failed, f"the kernel file cannot be loaded: {message}", build=Build(message=message, excerpt=_excerpt(trace, source))
+        Status.build_failed,
+        f"the kernel file cannot be loaded: {message}",
+        build=Build(message=message, excerpt=_excerpt(trace, source)),
     )
 
 
@@ -90,7 +96,9 @@ def _excerpt(trace: str, source: str) -> str:
         return trace[-1500:]
     lines, at = source.splitlines(), int(found[-1])
     start = max(0, at - 1 - LINES_AROUND // 2)
-    return "\n".join(f"{number + 1:4d}{'>' if number + 1 == at else ' '} {lines[number]}" for number in range(start, min(len(lines), at + 3)))
+    return "\n".join(
+        f"{number + 1:4d}{'>' if number + 1 == at else ' '} {lines[number]}" for number in range(start, min(len(lines), at + 3))
+    )
 
 
 def _line_of_kernel(trace: str) -> str:

@@ -137,10 +137,18 @@ def environment(home: str) -> dict[str, str]:
         if place and os.path.dirname(place) not in path:
             path.append(os.path.dirname(place))
     result |= {
-        **{"HOME": home, "PATH": ":".join(path), "LANG": "C.UTF-8", "USER": "kernel", "LOGNAME": "kernel"},
-        **{"TMPDIR": f"{home}/tmp", "XDG_CACHE_HOME": f"{home}/cache", "TORCH_EXTENSIONS_DIR": f"{home}/extensions"},
-        **{"TORCHINDUCTOR_CACHE_DIR": f"{home}/inductor", "TRITON_CACHE_DIR": f"{home}/triton", "MAX_JOBS": "2"},
-        **{"PYTHONDONTWRITEBYTECODE": "1"},
+        "HOME": home,
+        "PATH": ":".join(path),
+        "LANG": "C.UTF-8",
+        "USER": "kernel",
+        "LOGNAME": "kernel",
+        "TMPDIR": f"{home}/tmp",
+        "XDG_CACHE_HOME": f"{home}/cache",
+        "TORCH_EXTENSIONS_DIR": f"{home}/extensions",
+        "TORCHINDUCTOR_CACHE_DIR": f"{home}/inductor",
+        "TRITON_CACHE_DIR": f"{home}/triton",
+        "MAX_JOBS": "2",
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
     return result
 

@@ -33,7 +33,9 @@ FIRST_UID = 1_900_000_000
 ENTRIES = {"referee": "referee:serve", "candidate": "candidate:serve", "contender": "contender:serve"}
 ALLOCATOR = {
     # A fresh output above malloc's mmap threshold costs a page fault per 4 KiB and call; the same for every contender.
-    **{"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592", "MALLOC_TOP_PAD_": "268435456"},
+    "MALLOC_MMAP_THRESHOLD_": "4294967296",
+    "MALLOC_TRIM_THRESHOLD_": "8589934592",
+    "MALLOC_TOP_PAD_": "268435456",
 }
 
 
@@ -70,9 +72,7 @@ class Template:
             self._workers.clear()
             self._end()
 
-    def spawn(
-        self, entry: str, *, sandboxed: bool, limits: Limits | None = None, folder: Path | None = None
-    ) -> Worker:
+    def spawn(self, entry: str, *, sandboxed: bool, limits: Limits | None = None, folder: Path | None = None) -> Worker:
         """Fork a worker that runs `entry` ("referee", "candidate", "contender", or "module:function" of the judge). `folder` is
         the one place it may write; without it, it gets an empty one that vanishes with it."""
         limits = limits or Limits()
@@ -90,9 +90,7 @@ class Template:
     def _modes(self) -> list[str]:
         return [self.mode] if self.mode else list(MODES)
 
-    def _try(
-        self, entry: str, mode: str, sandboxed: bool, limits: Limits, folder: Path | None
-    ) -> tuple[Worker | None, str]:
+    def _try(self, entry: str, mode: str, sandboxed: bool, limits: Limits, folder: Path | None) -> tuple[Worker | None, str]:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         lifeline, holding = os.pipe()
         status, telling = os.pipe()
@@ -105,7 +103,9 @@ class Template:
                 root = self._folder / f"worker-{number}"
                 root.mkdir()
                 cell = self._cell(mode, root, folder, number, limits)
-                reply = self._ask({"op": "spawn", "entry": entry, "cell": cell.as_message()}, [theirs.fileno(), lifeline, telling, printing])
+                reply = self._ask(
+                    {"op": "spawn", "entry": entry, "cell": cell.as_message()}, [theirs.fileno(), lifeline, telling, printing]
+                )
         finally:
             theirs.close()
             close_all([lifeline, telling, printing])
@@ -114,7 +114,14 @@ class Template:
             close_all([holding, status, output])
             return None, str(reply.get("error"))
         worker = Worker(
-            int(reply["pid"]), mine, lifeline=holding, status=status, output=output, limits=limits, folder=str(root), sandboxed=sandboxed
+            int(reply["pid"]),
+            mine,
+            lifeline=holding,
+            status=status,
+            output=output,
+            limits=limits,
+            folder=str(root),
+            sandboxed=sandboxed,
         )
         try:
             hello, _ = worker.channel.receive(SPAWN_SECONDS)
@@ -191,7 +198,7 @@ class Template:
         """Nothing of the user's environment but where libraries are: a forked candidate can read what is put in here."""
         count = str(self.threads)
         result = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH") if name in os.environ}
-        result |= {name: count for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
+        result |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), count)
         # OpenBLAS starts its threads at import, and a template with threads cannot be forked.
         return {**result, **ALLOCATOR, "OPENBLAS_NUM_THREADS": "1", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 

@@ -15,24 +15,135 @@ from typing import Any, Self
 
 ALLOCATION = {
     *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "_empty_affine_quantized"),
-    *("zeros", "zeros_like", "new_zeros", "ones", "ones_like", "new_ones", "full", "full_like", "new_full", "zero_", "zero", "fill_"),
+    *(
+        "zeros",
+        "zeros_like",
+        "new_zeros",
+        "ones",
+        "ones_like",
+        "new_ones",
+        "full",
+        "full_like",
+        "new_full",
+        "zero_",
+        "zero",
+        "fill_",
+    ),
     *("fill", "arange", "scalar_tensor", "eye", "resize_", "resize_as_", "set_", "tensor"),
 }
 COPIES = {
-    *("clone", "copy_", "copy", "contiguous", "_to_copy", "to", "type_as", "lift_fresh", "lift", "lift_fresh_copy", "_copy_from"),
+    *(
+        "clone",
+        "copy_",
+        "copy",
+        "contiguous",
+        "_to_copy",
+        "to",
+        "type_as",
+        "lift_fresh",
+        "lift",
+        "lift_fresh_copy",
+        "_copy_from",
+    ),
     *("item", "_local_scalar_dense", "is_nonzero", "float", "half", "double", "resolve_conj", "resolve_neg", "is_pinned"),
     *("_pin_memory", "pin_memory", "_reshape_copy", "_has_compatible_shallow_copy_type", "_version", "constant_pad_nd_view"),
 }
 VIEWS = {
-    *("view", "view_as", "reshape", "_reshape_alias", "_unsafe_view", "as_strided", "transpose", "t", "permute", "expand", "expand_as"),
-    *("squeeze", "unsqueeze", "select", "slice", "narrow", "split", "split_with_sizes", "chunk", "unbind", "detach", "detach_", "alias"),
-    *("flatten", "unflatten", "movedim", "moveaxis", "swapaxes", "swapdims", "diagonal", "unfold", "numpy_T", "mT", "mH", "adjoint"),
-    *("real", "imag", "view_as_real", "view_as_complex", "tensor_split", "hsplit", "vsplit", "dsplit", "data", "squeeze_", "unsqueeze_"),
+    *(
+        "view",
+        "view_as",
+        "reshape",
+        "_reshape_alias",
+        "_unsafe_view",
+        "as_strided",
+        "transpose",
+        "t",
+        "permute",
+        "expand",
+        "expand_as",
+    ),
+    *(
+        "squeeze",
+        "unsqueeze",
+        "select",
+        "slice",
+        "narrow",
+        "split",
+        "split_with_sizes",
+        "chunk",
+        "unbind",
+        "detach",
+        "detach_",
+        "alias",
+    ),
+    *(
+        "flatten",
+        "unflatten",
+        "movedim",
+        "moveaxis",
+        "swapaxes",
+        "swapdims",
+        "diagonal",
+        "unfold",
+        "numpy_T",
+        "mT",
+        "mH",
+        "adjoint",
+    ),
+    *(
+        "real",
+        "imag",
+        "view_as_real",
+        "view_as_complex",
+        "tensor_split",
+        "hsplit",
+        "vsplit",
+        "dsplit",
+        "data",
+        "squeeze_",
+        "unsqueeze_",
+    ),
     *("transpose_", "t_", "as_strided_", "broadcast_to", "atleast_1d", "atleast_2d", "atleast_3d", "ravel", "requires_grad_"),
-    *("size", "stride", "storage_offset", "dim", "numel", "sym_size", "sym_stride", "sym_numel", "is_contiguous", "is_same_size"),
-    *("output_nr", "is_leaf", "retain_grad", "result_type", "can_cast", "_nested_tensor_size", "prim_layout", "device", "layout"),
+    *(
+        "size",
+        "stride",
+        "storage_offset",
+        "dim",
+        "numel",
+        "sym_size",
+        "sym_stride",
+        "sym_numel",
+        "is_contiguous",
+        "is_same_size",
+    ),
+    *(
+        "output_nr",
+        "is_leaf",
+        "retain_grad",
+        "result_type",
+        "can_cast",
+        "_nested_tensor_size",
+        "prim_layout",
+        "device",
+        "layout",
+    ),
 }
 FREE = ALLOCATION | COPIES | VIEWS
+MOVING = {
+    "clone",
+    "copy_",
+    "_to_copy",
+    "zero_",
+    "fill_",
+    "zeros",
+    "zeros_like",
+    "full",
+    "ones",
+    "full_like",
+    "new_zeros",
+    "new_full",
+}
+"""Free operators that touch every byte of their result: they explain time inside libtorch."""
 
 LIBRARY = re.compile(
     r"^(_?(addmm|addmm_activation|mm|bmm|baddbmm|addbmm|matmul|linear|dot|vdot|mv|addmv|addr|ger|einsum|tensordot|inner|outer|chain_matmul)_?"
@@ -54,12 +165,13 @@ class Trace:
 
     def __init__(self) -> None:
         self.operators: set[str] = set()
+        self.copied = 0
         self._open: list[Any] = []
 
     def __enter__(self) -> Self:
         for make in (_profiler, _dispatch_mode):
             try:
-                part = make(self.operators)
+                part = make(self)
                 part.__enter__()
             except Exception:
                 continue
@@ -75,7 +187,7 @@ class Trace:
                 self.operators |= {event.name for event in events if "::" in event.name}
 
 
-def _profiler(_: set[str]) -> Any:
+def _profiler(_: Trace) -> Any:
     import torch
     from torch._C._profiler import _ExperimentalConfig
 
@@ -84,13 +196,18 @@ def _profiler(_: set[str]) -> Any:
     )
 
 
-def _dispatch_mode(operators: set[str]) -> Any:
+def _dispatch_mode(trace: Trace) -> Any:
+    from torch import Tensor
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Listen(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            operators.add(func.name().split(".")[0])
-            return func(*args, **(kwargs or {}))
+            name = func.name().split(".")[0]
+            result = func(*args, **(kwargs or {}))
+            trace.operators.add(name)
+            if name.removeprefix("aten::") in MOVING and isinstance(result, Tensor):
+                trace.copied += result.numel() * result.element_size()
+            return result
 
     return Listen()
 

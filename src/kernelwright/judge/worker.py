@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from kernelwright.judge import family
 from kernelwright.judge.channel import SEND_SECONDS, Channel, ChannelClosed, ChannelGarbage, ChannelTimeout, Message, close_all
 from kernelwright.judge.limits import MIB, Limits
+from kernelwright.judge.observe import Observer, Sighting
 
 TAIL = 8192
 WATCH_SECONDS = 0.2
@@ -54,6 +55,7 @@ class Line(Channel):
         self._worker = worker
         self._numbered = numbered
         self._number = ""
+        self._calling = False
 
     def send(self, message: Message, fds: Sequence[int] = (), *, timeout: float = SEND_SECONDS) -> None:
         if self._numbered:
@@ -61,6 +63,9 @@ class Line(Channel):
                 raise Forged("a message arrived that answers no request")
             self._number = secrets.token_hex(8)
             message = {**message, "id": self._number}
+        self._calling = message.get("op") == "time_go"
+        if self._calling:
+            self._worker.before_call()
         super().send(message, fds, timeout=timeout)
 
     def receive(self, timeout: float | None) -> tuple[Message, list[int]]:
@@ -68,6 +73,8 @@ class Line(Channel):
         if self._numbered and message.pop("id", None) != self._number:
             close_all(fds)
             raise Forged("a message arrived that answers no request")
+        if self._calling:
+            self._worker.after_call(message.get("calls"))
         return message, fds
 
     def _pending(self) -> bool:
@@ -96,7 +103,16 @@ class Worker:
     """A spawned worker. `level` is the sandbox level it reached."""
 
     def __init__(
-        self, pid: int, sock: socket.socket, *, lifeline: int, status: int, output: int, limits: Limits, folder: str, sandboxed: bool
+        self,
+        pid: int,
+        sock: socket.socket,
+        *,
+        lifeline: int,
+        status: int,
+        output: int,
+        limits: Limits,
+        folder: str,
+        sandboxed: bool,
     ) -> None:
         self.pid = pid
         self.level = "none"
@@ -114,6 +130,8 @@ class Worker:
         self._next_watch = 0.0
         self.channel = Line(sock, self, numbered=False)
         self._sock = sock
+        self.observer: Observer | None = None
+        self.seen = Sighting()
 
     @property
     def stopped(self) -> bool:
@@ -125,6 +143,22 @@ class Worker:
 
     def request(self, message: Message, fds: Sequence[int] = (), *, timeout: float | None) -> tuple[Message, list[int]]:
         return self.channel.request(message, fds, timeout=timeout)
+
+    def observe(self) -> bool:
+        """From now on, look where its calls spend their time; False where this machine does not allow it."""
+        process = self.process()
+        self.observer = Observer.start(process) if process else None
+        return self.observer is not None
+
+    def before_call(self) -> None:
+        """A block of calls begins: what was sampled before it (copying inputs, building) does not count."""
+        if self.observer is not None:
+            self.observer.forget()
+
+    def after_call(self, calls: object) -> None:
+        """A block of calls has ended."""
+        if self.observer is not None:
+            self.observer.take(self.seen, calls if isinstance(calls, int) and 0 < calls < 10_000 else 1)
 
     def process(self) -> int | None:
         """The pid of the worker proper, below its keeper; None once it is gone."""
@@ -191,6 +225,8 @@ class Worker:
         with contextlib.suppress(OSError):
             self.drain()
         self._stopped = True
+        if self.observer is not None:
+            self.observer.close()
         if not self.sandboxed or "namespaces" not in self.level:
             family.kill_descendants(self.pid)
         with contextlib.suppress(ProcessLookupError):

@@ -1,0 +1,357 @@
+"""One verdict's conversation: the parent between a referee, which it trusts, and a candidate, which it does not.
+
+In: a task and a kernel. Out: nothing but `Rejected` when the kernel fails, and the facts that a verdict reports. Headers and
+descriptors are only relayed; no tensor is looked at here, except byte for byte (are held outputs still what they were?).
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.dsl.kernel import Kernel
+from kernelwright.errors import JudgeError, KernelwrightError, TaskError
+from kernelwright.judge import bundle, observe, trace
+from kernelwright.judge.channel import ChannelError, Message, close_all
+from kernelwright.judge.limits import GIB, Limits
+from kernelwright.judge.rejection import Rejected, from_channel, from_finding, from_reply
+from kernelwright.judge.template import Template
+from kernelwright.judge.verdict import Status, Trials
+from kernelwright.judge.worker import Worker
+from kernelwright.task import Task
+
+REFEREE_SECONDS = 900.0
+RUSH_CALLS, RUSH_BYTES = 8, 256 << 20
+RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
+HELD_BYTES = 256 << 20
+"""Of outputs that are held and asked for again, all together; the first two are held whatever their size."""
+
+
+@dataclass(frozen=True)
+class Times:
+    """Wall-clock limits in seconds. A call may take `run`, or `slower` times what the reference takes, whichever is more."""
+
+    build: float = 300.0
+    run: float = 20.0
+    slower: float = 300.0
+
+
+class TaskRefused(TaskError):
+    """The referee's sentence about a task that cannot be judged; it names the file and the line already."""
+
+    def __init__(self, path: str, sentence: str) -> None:
+        KernelwrightError.__init__(self, sentence)
+        self.path, self.line, self.reason = path, None, sentence.removeprefix(f"{path}:").strip()
+
+
+@dataclass
+class Held:
+    """An output that the candidate sent, kept to compare with what it says later."""
+
+    header: dict[str, Any]
+    fd: int
+
+
+class Session:
+    """Both workers of one verdict. Closing it ends them."""
+
+    def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times) -> None:
+        self.template, self.task, self.kernel, self.threads, self.times = template, task, kernel, threads, times
+        self.referee: Worker | None = None
+        self.candidate: Worker | None = None
+        self.facts: dict[str, Any] = {}
+        self.trials: list[dict[str, Any]] = []
+        self.reference = ""
+        self.trials_passed = 0
+        self.library_calls: list[str] = []
+        self.warnings: list[str] = []
+        self.level = "none"
+        self._baseline: set[str] = set()
+        self._operators: set[str] = set()
+        self._compiler = False
+        self._copied = 0
+        self._held: list[Held] = []
+        self._dice = random.SystemRandom()
+        self._align = self._dice.getrandbits(32)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        close_all([held.fd for held in self._held])
+        for worker in (self.candidate, self.referee):
+            if worker is not None:
+                worker.stop()
+
+    # -- the steps -----------------------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Have the referee run the task file; a bad one is the user's error, not the kernel's."""
+        self.referee = self.template.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
+        reply, fds = self.ask_referee(
+            {"op": "open", "path": self.task.path, "source": self.task.source, "class_name": self.task.class_name}
+        )
+        self.facts = reply["facts"]
+        self._init, self._init_fds = reply["header"], fds
+
+    def load(self) -> None:
+        """Spawn the candidate, have it build and construct, and settle the weights."""
+        needed = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
+        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=Limits(memory=4 * GIB + 12 * needed))
+        self.level = self.candidate.level
+        if self.level == "none":
+            self.warnings.append("NO SANDBOX: this machine offers neither namespaces nor landlock; the kernel ran unconfined")
+        process = self.candidate.process()
+        self._baseline = trace.mapped_files(process) if process else set()
+        if not self.candidate.observe():
+            self.warnings.append(
+                "where the time goes could not be observed from outside (no perf events); only the trace was used"
+            )
+        try:
+            reply, fds = self.ask_candidate(
+                {
+                    "op": "load",
+                    "source": self.kernel.source,
+                    "class": "ModelNew",
+                    "init": self._init,
+                    "seed": self.facts["seed"],
+                    "threads": self.threads,
+                },
+                self._init_fds,
+                doing="loading the kernel",
+                seconds=self.times.build,
+            )
+            close_all(fds)
+        finally:
+            close_all(self._init_fds)
+        names = {str(entry[0]): list(entry[1]) for entry in _entries(reply.get("state"))}
+        answer, fds = self.ask_referee({"op": "weights", "names": names})
+        if fds:
+            try:
+                self.ask_candidate({"op": "weights", "weights": answer["header"]}, fds, doing="loading the weights", seconds=60)
+            finally:
+                close_all(fds)
+
+    def run_trials(self, budget_s: float) -> None:
+        """Every planned trial, one of them traced, and the first one again at the end: a call counter or a race shows there."""
+        reply, _ = self.ask_referee({"op": "plan", "budget_s": budget_s})
+        planned = list(reply["trials"])
+        self.reference = str(reply["reference"])
+        # Never the first call: preparing weights once (packing, folding) is no part of the work per call.
+        traced = self._dice.randrange(1, len(planned)) if len(planned) > 1 else 0
+        for number in range(len(planned)):
+            self._run_trial(number, traced=number == traced, hold=self._may_hold())
+            self.trials.append(planned[number])
+        self._run_trial(0, traced=False, hold=False)
+        self._look_at_held()
+
+    def judge_track(self, track: str) -> None:
+        """Decide from what was seen whether the kernel itself did the work."""
+        assert self.candidate is not None
+        process = self.candidate.process()
+        foreign = trace.foreign_libraries(process, self._baseline) if process else []
+        calls, forbidden = trace.judge_calls(self._operators, track)
+        self.library_calls = [*calls, *foreign]
+        if forbidden:
+            allowed = "no library to compute" if track == "pure" else "only library GEMM and convolution beside the kernel"
+            raise Rejected(
+                Status.cheating,
+                f"track {track} allows {allowed}, but forward called torch operators: {', '.join(forbidden[:6])}",
+            )
+        if self._compiler and track == "pure":
+            raise Rejected(Status.cheating, "track pure allows no library to compute, but the kernel used torch.compile")
+        self.judge_time(track)
+        if foreign and track == "pure":
+            raise Rejected(
+                Status.cheating,
+                f"track pure allows no library to compute, but the kernel loaded {foreign[0].rsplit('/', 1)[-1]}",
+            )
+
+    def judge_time(self, track: str) -> None:
+        """The second witness: where the time of all calls so far was spent, seen from outside. Asked again after timing."""
+        odd = observe.suspicion(self._candidate().seen, self._copied) if track == "pure" else ""
+        if odd:
+            raise Rejected(Status.cheating, f"track pure allows no library to compute, but {odd}")
+
+    def rush(self) -> None:
+        """Blocks of calls in quick succession, each on data of its own, as the clock makes them, with outputs checked: replaying
+        when calls come in a rush fails here, and the observer gets samples enough also of short kernels."""
+        data = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes"))
+        calls = max(2, min(RUSH_CALLS, RUSH_BYTES // max(data, 1)))
+        started = time.monotonic()
+        while True:
+            self._rush_block(calls)
+            enough = self._candidate().observer is None or self._candidate().seen.total >= RUSH_SAMPLES
+            if enough or time.monotonic() - started > RUSH_SECONDS:
+                return
+
+    def _rush_block(self, calls: int) -> None:
+        drawn, fds = self.ask_referee({"op": "draw_timed", "calls": calls, "seed": self._dice.getrandbits(48)})
+        seconds = calls * max(self.times.run, self.times.slower * float(self.facts.get("eager_seconds", 0)))
+        try:
+            message = {"op": "time_prepare", "header": drawn["header"], "align": self._dice.getrandbits(32)}
+            self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + seconds)
+        finally:
+            close_all(fds)
+        self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
+        for call in self._dice.sample(range(calls), 2):
+            reply, sent = self.ask_candidate({"op": "time_outputs", "call": call}, doing="handing over outputs", seconds=60)
+            try:
+                if len(sent) != 2 or reply.get("plain") is not True:
+                    raise Rejected(Status.cheating, "the outputs of calls in quick succession are not plain tensors")
+                headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
+                answer, _ = self.ask_referee({"op": "check_timed", "call": call, **headers}, sent)
+                if answer.get("finding"):
+                    raise from_finding(answer["finding"])
+            finally:
+                close_all(sent)
+        self.ask_candidate({"op": "time_release"}, doing="handing over outputs", seconds=60)
+
+    def flags(self) -> list[str]:
+        """What the referee's null candidates say about the task."""
+        reply, _ = self.ask_referee({"op": "flags"})
+        return [str(flag) for flag in reply["flags"]]
+
+    def trials_run(self) -> Trials:
+        """What was run so far, for the verdict."""
+        own = [trial for trial in self.trials if trial.get("distribution") == "own" and not trial.get("strided")]
+        return Trials(
+            seeds=len({trial.get("seed") for trial in own}),
+            distributions=tuple(dict.fromkeys(str(trial.get("distribution")) for trial in self.trials)),
+            shapes=len({trial.get("workload") for trial in self.trials}),
+            noncontiguous=sum(bool(trial.get("strided")) for trial in self.trials),
+            reference=self.reference,
+        )
+
+    def printed(self) -> str:
+        """The end of what the candidate printed, without the profiler's own notes."""
+        text = self.candidate.printed() if self.candidate else ""
+        return "\n".join(line for line in text.splitlines() if not line.startswith("USDT:"))
+
+    # -- one trial -----------------------------------------------------------------------------------------------------------
+
+    def _run_trial(self, number: int, *, traced: bool, hold: bool) -> None:
+        drawn, fds = self.ask_referee({"op": "draw", "trial": number})
+        seconds = max(self.times.run, self.times.slower * float(self.facts.get("eager_seconds", 0)))
+        # Half of the calls find their data where the last ones lay: a cache keyed by pointers must then be wrong.
+        if self._dice.random() < 0.5:
+            self._align = self._dice.getrandbits(32)
+        try:
+            if traced:
+                self.ask_candidate({"op": "trace_on"}, doing="a call of forward", seconds=seconds)
+            header = {"size": drawn["header"]["size"], "tree": {"l": [drawn["header"]["tree"]]}}
+            self.ask_candidate(
+                {"op": "time_prepare", "header": header, "align": self._align},
+                fds,
+                doing="receiving inputs",
+                seconds=60 + seconds,
+            )
+        finally:
+            close_all(fds)
+        self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
+        if traced or not self.trials:
+            # The profiler's own work, and what a first call prepares once, say nothing about the calls to come.
+            self._candidate().seen = observe.Sighting()
+        if traced:
+            seen, _ = self.ask_candidate({"op": "trace_off"}, doing="a call of forward", seconds=seconds)
+            self._operators |= {str(name) for name in _entries(seen.get("operators"))}
+            self._compiler = seen.get("compiler") is True
+            copied = seen.get("copied")
+            self._copied = min(copied, self._most_copied()) if type(copied) is int and copied > 0 else 0
+        reply, sent = self.ask_candidate(
+            {"op": "collect", "call": 0, "hold": hold}, doing="handing over outputs", seconds=60 + seconds
+        )
+        try:
+            if reply.get("odd"):
+                raise Rejected(Status.cheating, str(reply["odd"])[:300])
+            if len(sent) != 2:
+                raise Rejected(Status.cheating, "the kernel tampered with the judge's channel: a call handed over no outputs")
+            message = {
+                "op": "check",
+                "trial": number,
+                "header": reply.get("outputs"),
+                "after_header": reply.get("inputs_after"),
+            }
+            answer, _ = self.ask_referee(message, sent)
+            if answer.get("finding"):
+                raise from_finding(answer["finding"])
+        except BaseException:
+            close_all(sent)
+            raise
+        self.trials_passed += 1
+        close_all(sent[1:])
+        if hold:
+            self._held.append(Held(reply["outputs"], sent[0]))
+        else:
+            close_all(sent[:1])
+
+    def _most_copied(self) -> int:
+        """No kernel has reason to copy its data more often than this; what it claims beyond explains nothing."""
+        return 4 * sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
+
+    def _may_hold(self) -> bool:
+        """As many outputs as fit are held until the end: a ring of buffers has to be longer than that."""
+        return len(self._held) < 2 or (len(self._held) + 1) * int(self.facts.get("output_bytes", 0)) <= HELD_BYTES
+
+    def _look_at_held(self) -> None:
+        """Outputs belong to the caller: after all later calls they must still be what they were when they were handed over. (The
+        inputs have been overwritten meanwhile; an output that is one of them is excused when the reference does the same.)"""
+        if self.facts.get("aliases_inputs"):
+            return
+        for index, held in enumerate(self._held):
+            reply, fds = self.ask_candidate({"op": "held", "index": index}, doing="handing over outputs", seconds=60)
+            try:
+                again = reply.get("held")
+                if len(fds) != 1 or not isinstance(again, dict) or not bundle.same(held.header, held.fd, again, fds[0]):
+                    raise Rejected(
+                        Status.cheating,
+                        "an output changed after it was returned: it shares memory with an input or is overwritten by a later call",
+                    )
+            except ChannelError as error:
+                raise from_channel(error, self._candidate(), "handing over outputs", None) from error
+            finally:
+                close_all(fds)
+        self.ask_candidate({"op": "forget"}, doing="handing over outputs", seconds=60)
+
+    # -- the two ends --------------------------------------------------------------------------------------------------------
+
+    def _candidate(self) -> Worker:
+        assert self.candidate is not None
+        return self.candidate
+
+    def ask_candidate(
+        self, message: Message, fds: list[int] | None = None, *, doing: str, seconds: float
+    ) -> tuple[Message, list[int]]:
+        """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
+        worker = self._candidate()
+        try:
+            reply, received = worker.request(message, fds or [], timeout=seconds)
+        except ChannelError as error:
+            raise from_channel(error, worker, doing, seconds) from error
+        if reply.get("ok") is not True:
+            close_all(received)
+            raise from_reply(reply, doing, worker.printed(), self.kernel.source)
+        return reply, received
+
+    def ask_referee(self, message: Message, fds: list[int] | None = None) -> tuple[Message, list[int]]:
+        """One request to the referee. Its failures are the task's fault or ours, never the candidate's."""
+        assert self.referee is not None
+        try:
+            reply, received = self.referee.request(message, fds or [], timeout=REFEREE_SECONDS)
+        except ChannelError as error:
+            ended = self.referee.exit_reason()
+            raise JudgeError(f"{self.task.path}: the reference's process failed ({ended}); is the task too large?") from error
+        if reply.get("ok") is not True:
+            close_all(received)
+            if reply.get("task_error"):
+                raise TaskRefused(self.task.path, str(reply["task_error"]))
+            said = reply.get("error")
+            raise JudgeError(f"{self.task.path}: the referee failed: {said.get('message') if isinstance(said, dict) else said}")
+        return reply, received
+
+
+def _entries(value: Any) -> list[Any]:
+    """A list from the candidate, or nothing."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,168 @@
+"""The orchestrator: a task and a kernel in, a Verdict out. Trusted, imports no torch, runs no foreign code.
+
+How one verdict comes about (`Judge.verify`):
+
+1. the referee opens the task (facts, constructor arguments) while the candidate's cell is made ready;
+2. the candidate loads the kernel file and constructs its class; weights travel by name where names and shapes match;
+3. trials: the referee draws, the candidate runs, the referee checks values, structure and that inputs were left alone;
+   outputs of earlier calls are asked for again and must not have changed; one trial nobody can foresee is traced;
+4. the track: what the trace saw, and what the process has mapped (trace.py);
+5. the first trial once more, then the clock (clock.py) when timing is asked for;
+6. the verdict. Whatever the candidate does on the way ends in `Rejected` (rejection.py), never in an error of ours.
+
+`session.py` owns the conversation with the two workers.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from kernelwright.dsl.kernel import Kernel
+from kernelwright.judge import clock
+from kernelwright.judge.channel import ChannelError
+from kernelwright.judge.rejection import Rejected, from_channel, from_finding
+from kernelwright.judge.rivals import Rivals
+from kernelwright.judge.session import Session, Times
+from kernelwright.judge.template import Template
+from kernelwright.judge.verdict import Status, Track, Verdict
+from kernelwright.target import Target
+from kernelwright.task import Task
+
+TAIL = 2000
+
+
+class Judge:
+    """Judges kernels. Holds the template process, so that a verdict needs no import of torch; use it as a context manager, from
+    as many threads as you like (timed phases take turns)."""
+
+    def __init__(self, *, threads: int | None = None, times: Times | None = None) -> None:
+        self.threads = threads or default_threads()
+        self.times = times or Times()
+        self.template = Template(self.threads)
+        self._rivals = Rivals(self.template, self.threads)
+        self._flags: dict[str, tuple[str, ...]] = {}
+        self._timing = threading.Lock()
+        self._target: Target | None = None
+
+    def __enter__(self) -> Judge:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every process that belongs to this judge."""
+        self.template.close()
+
+    def verify(
+        self,
+        task: Task | str | Path,
+        kernel: Kernel | str | Path,
+        *,
+        dsl: str | None = None,
+        track: Track = "pure",
+        timing: bool = True,
+        compile_contender: bool = True,
+        budget_s: float = 5.0,
+    ) -> Verdict:
+        """The verdict on one kernel. Raises TaskError or KernelFileError for files that cannot be judged at all; everything that
+        is the kernel's doing is in the verdict. `budget_s` bounds the referee's trials and the clock's rounds, each."""
+        started = time.monotonic()
+        task = task if isinstance(task, Task) else Task.from_path(task)
+        kernel = as_kernel(kernel, dsl)
+        fields: dict[str, Any] = {
+            "task": task.name,
+            "task_hash": task.hash,
+            "kernel_hash": kernel.hash,
+            "dsl": dsl or kernel.dsl,
+            "track": track,
+        }
+        with Session(self.template, task, kernel, self.threads, self.times) as session:
+            try:
+                session.open()
+                session.load()
+                session.run_trials(budget_s)
+                session.rush()
+                session.judge_track(track)
+                flags = self._task_flags(session)
+                measured = self._measure(session, compile_contender, budget_s) if timing else None
+                session.judge_time(track)
+                fields |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
+                if measured is not None:
+                    fields |= {"timing": measured.timing}
+                    session.warnings += measured.warnings
+            except Rejected as rejected:
+                fields |= {"status": rejected.status, "reason": rejected.reason}
+                fields |= {"mismatch": rejected.mismatch, "build": rejected.build}
+            fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
+            fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
+            fields |= {"warnings": tuple(session.warnings), "seconds": round(time.monotonic() - started, 3)}
+        return Verdict(**fields)
+
+    def _task_flags(self, session: Session) -> tuple[str, ...]:
+        """What the task cannot tell, found once per task."""
+        known = self._flags.get(session.task.hash)
+        if known is None:
+            known = self._flags[session.task.hash] = tuple(session.flags())
+        return known
+
+    def _measure(self, session: Session, compile_contender: bool, budget_s: float) -> clock.Measurement:
+        """The timed phase: one at a time per judge, since two would disturb each other."""
+        assert session.candidate is not None
+        assert session.referee is not None
+        with self._timing:
+            if self._target is None:
+                self._target = Target.host()
+            eager = self._rivals.eager(session.task)
+            compiled, warning = self._rivals.compiled(session) if compile_contender else (None, "")
+            if warning:
+                session.warnings.append(warning)
+            try:
+                measured = clock.measure(
+                    session.candidate,
+                    eager,
+                    compiled,
+                    session.referee,
+                    facts=session.facts,
+                    target=self._target,
+                    threads=self.threads,
+                    budget_s=budget_s,
+                )
+            except ChannelError as error:
+                raise from_channel(error, session.candidate, "a timed call of forward", self.times.run) from error
+            finally:
+                session.candidate.resume()
+                self._rivals.rest()
+        if measured.finding:
+            raise from_finding({"mismatch": None, **measured.finding})
+        return measured
+
+
+def as_kernel(kernel: Kernel | str | Path, dsl: str | None) -> Kernel:
+    """A kernel from whatever names it: text has line breaks, a path has none."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and "\n" in kernel:
+        return Kernel.from_source(kernel, dsl=dsl)
+    return Kernel.from_path(kernel, dsl=dsl)
+
+
+def default_threads() -> int:
+    """Physical cores that this process may use: what every contender gets."""
+    import psutil
+
+    allowed = len(os.sched_getaffinity(0))
+    return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
+
+
+def _praise(session: Session, measured: clock.Measurement | None) -> str:
+    ran = session.trials_run()
+    text = f"right in {session.trials_passed} trials over {len(ran.distributions)} distributions"
+    if measured is None or measured.timing is None:
+        return text
+    timing = measured.timing
+    return f"{text}; {timing.speedup:.2f}x eager ({timing.speedup_low:.2f}-{timing.speedup_high:.2f})"
