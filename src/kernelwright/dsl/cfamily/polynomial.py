@@ -112,6 +112,18 @@ def _substitute_atom(atom: Atom, values: Mapping[str, Poly]) -> Poly:
     return combine(atom.op, atom.left.substitute(values), atom.right.substitute(values))
 
 
+def rejoined(p: Poly) -> Poly:
+    """`by * (x // by) + x % by` written as `x` again: a flat position that a reshape took apart and memory puts together."""
+    for monomial, count in p.terms:
+        if len(monomial) == 1 and isinstance(monomial[0], Opaque) and monomial[0].op == "%":
+            rest = monomial[0]
+            whole = combine("//", rest.left, rest.right) * rest.right * count
+            smaller = p - whole
+            if len(smaller.terms) < len(p.terms):
+                return rejoined(smaller - Poly(((monomial, count),)) + rest.left * count)
+    return p
+
+
 def poly(value: Poly | int | str) -> Poly:
     """A number or a name as a polynomial."""
     if isinstance(value, Poly):

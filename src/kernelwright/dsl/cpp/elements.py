@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.graph import RESERVED
-from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, to_c
+from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, rejoined, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, literal
 from kernelwright.dsl.cfamily.values import AtAccess, PickAccess, SpanAccess, Storage, Value
 from kernelwright.sketch.nodes import DType
@@ -213,7 +213,7 @@ class Elements:
         offset = poly(0)
         for extent, pitch, p in zip(storage.shape, storage.extents, index, strict=True):
             offset = offset * pitch + (poly(0) if extent.constant == 1 else p)
-        return offset
+        return rejoined(offset)
 
     def positions(self, axes: tuple[object, ...], index: Index) -> list[Poly]:
         """Where along each axis of a tensor the element at `index` of a region lies."""
@@ -244,7 +244,7 @@ class Elements:
         total = poly(0)
         for p, stride in zip(positions, tensor.strides, strict=True):
             total = total + p * stride
-        return total
+        return rejoined(total)
 
     def _load(self, value: Value, index: Index) -> Scalar:
         tensor = self.tensors[value.data.tensor]

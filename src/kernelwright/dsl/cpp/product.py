@@ -205,7 +205,7 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
             return False
         trips = combine("//", item.stop - item.start + item.step - 1, item.step)
         steps.append(gemm.Loop(to_c(trips), to_c(a_step * item.step), to_c(b_step * item.step)))
-        scheduler.trips.append(trips)
+        scheduler.trips.append(scheduler.most(trips))
     depth = a.shape[1]
     channel = gemm.Loop(to_c(depth), to_c(left.column), to_c(right.row))
     short = depth.constant is not None and depth.constant < SHORT

@@ -238,11 +238,16 @@ class Scheduler:
         self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
 
     def inside(self, loop: LoopEffect) -> None:
-        self.trips.append(_trips(loop))
+        self.trips.append(self.most(_trips(loop)))
         self.ready |= {item.inside for item in loop.carried}
         self.block(loop.body)
         self.commit(loop)
         self.trips.pop()
+
+    def most(self, trips: Poly) -> Poly:
+        """A count of iterations without loop variables in it: the most it can be, for estimates of work."""
+        bound = self.around.ranges.upper(trips)
+        return bound if bound is not None else poly(1)
 
     def make_outer_values(self, loop: LoopEffect) -> None:
         """Values of enclosing blocks that the body reads from storage are made before the loop."""
@@ -351,7 +356,7 @@ class Scheduler:
         for item in chain:
             self.out.append(_head(item) + (" {" if item is chain[-1] else ""))
         for item in chain[:-1]:
-            self.trips.append(_trips(item))
+            self.trips.append(self.most(_trips(item)))
             self.out += [f"// {e.text}" for e in item.body.effects if isinstance(e, CommentEffect)]
         self.inside(chain[-1])
         for _ in chain[:-1]:
