@@ -60,7 +60,10 @@ class Stopwatch:
         """Answer one `time_*` message; the caller sends the reply and then closes the returned descriptors."""
         op = message.get("op")
         if op == "time_prepare":
-            return {"ok": True, "calls": self.prepare(message["header"], fds[0], int(message["align"]))}, []
+            return {
+                "ok": True,
+                "calls": self.prepare(message["header"], fds[0], int(message["align"]), bool(message.get("skew"))),
+            }, []
         if op == "time_go":
             return {"ok": True, "ns": self.go(), "calls": len(self._outputs)}, []
         if op == "time_outputs":
@@ -70,12 +73,12 @@ class Stopwatch:
             return {"ok": True}, []
         raise ChannelGarbage(f"unknown request {op!r}")
 
-    def prepare(self, header: dict[str, Any], fd: int, align: int) -> int:
+    def prepare(self, header: dict[str, Any], fd: int, align: int, skew: bool = False) -> int:
         """Copy the block's input sets into fresh memory. `align` seeds the pointers' offsets: alike for all contenders of a
         round."""
         self.release()
         dice = random.Random(align)
-        self._sets = [_place(inputs, dice) for inputs in _unpack(header, fd)]
+        self._sets = [_place(inputs, dice, skew) for inputs in _unpack(header, fd)]
         return len(self._sets)
 
     def go(self) -> int:
@@ -125,24 +128,26 @@ def _probed(output: Any) -> list[Any]:
     return [tensor for tensor in _leaves(output) if type(tensor) is _Tensor and tensor.numel() > 0]
 
 
-def _place(tree: Any, dice: random.Random) -> Any:
+def _place(tree: Any, dice: random.Random, skew: bool = False) -> Any:
     """A copy of the tree whose tensors start at a chosen offset within a page."""
     if isinstance(tree, _Tensor):
-        return _place_tensor(tree, dice)
+        return _place_tensor(tree, dice, skew)
     if isinstance(tree, dict):
-        return {key: _place(item, dice) for key, item in tree.items()}
+        return {key: _place(item, dice, skew) for key, item in tree.items()}
     if isinstance(tree, list | tuple):
-        return type(tree)(_place(item, dice) for item in tree)
+        return type(tree)(_place(item, dice, skew) for item in tree)
     return tree
 
 
-def _place_tensor(tensor: Any, dice: random.Random) -> Any:
+def _place_tensor(tensor: Any, dice: random.Random, skew: bool) -> Any:
     if tensor.numel() == 0:
         return tensor.clone()
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     nbytes = span * tensor.element_size()
     room = _empty(nbytes + 2 * PAGE, dtype=_uint8)
     start = (-room.data_ptr()) % PAGE + LINE * dice.randrange(PAGE // LINE)
+    if skew:  # a slice of a tensor is contiguous, too, and starts wherever its first element lies
+        start += tensor.element_size() * dice.choice((1, 3, 5, 7))
     flat = _view(_as_strided(room, (nbytes,), (1,), start), tensor.dtype)
     _copy(flat, _as_strided(tensor, (span,), (1,), tensor.storage_offset()))
     return _as_strided(flat, tensor.shape, tensor.stride(), flat.storage_offset())
