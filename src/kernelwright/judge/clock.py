@@ -38,6 +38,8 @@ ENOUGH = 0.01
 """Half-width of the interval at which more rounds would teach nothing."""
 SLOW_SECONDS = 1.0
 """Eager calls longer than this are not measured twice a round; A/A then compares neighbouring rounds."""
+NOISY = 0.15
+"""A/A noise from which on the verdict warns that the figures are of little use."""
 TRUSTED_SECONDS = 600.0
 
 Finding = dict[str, Any]
@@ -96,7 +98,8 @@ def measure(
     finding = finding or race.suspicion(impossible_seconds(work, target))
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
-    return Measurement(race.timing(expected_seconds(work, target, threads=threads), threads), None, tuple(race.warnings))
+    timing = race.timing(expected_seconds(work, target, threads=threads), threads)
+    return Measurement(timing, None, tuple(race.warnings))
 
 
 def _said(reply: Message) -> str:
@@ -234,7 +237,7 @@ class _Race:
         # An accusation needs three quarters of the candidate's blocks against it: one loaded moment is no proof.
         gap = lower_quartile([block.wall - block.claimed for block in mine])
         usual = median(block.wall - block.claimed for block in theirs)
-        if gap > 5 * usual + 0.001 + 0.3 * median(block.wall for block in mine):
+        if gap > 5 * usual + 0.003 + 0.3 * median(block.wall for block in mine):
             return _cheating(
                 f"its clock is off: calls claimed {_ms(mine, 'claimed')} but took {_ms(mine, 'wall')} on the wall clock"
             )
@@ -254,6 +257,9 @@ class _Race:
         over_eager = self.ratio("eager")
         over_compile = self.ratio("compiled") if "compiled" in self.lanes else None
         again = self.eager_again or eager[1:]
+        noise = self_noise([b.seconds for b in eager[: len(again)]], [b.seconds for b in again])
+        if noise > NOISY:
+            self.warnings.append(f"the machine was busy: eager against itself differed by up to {noise:.0%}")
         kernel = median(block.seconds for block in candidate)
         return Timing(
             kernel_ms=kernel * 1e3,
@@ -267,7 +273,7 @@ class _Race:
             speedup_vs_compile_high=over_compile.high if over_compile else None,
             roofline_ms=roofline * 1e3 if roofline else None,
             roofline_fraction=roofline / kernel if roofline else None,
-            noise=self_noise([b.seconds for b in eager[: len(again)]], [b.seconds for b in again]),
+            noise=noise,
             rounds=len(candidate),
             threads=threads,
         )

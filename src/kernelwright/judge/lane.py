@@ -7,11 +7,14 @@ can disturb a rival, and threads that spin after a parallel region cost nothing.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from kernelwright.judge import family
 from kernelwright.judge.channel import Channel, ChannelGarbage, Message, close_all
 
 SETTLE_SECONDS = 0.015
@@ -26,7 +29,7 @@ class Worker(Protocol):
     @property
     def channel(self) -> Channel: ...
     @property
-    def pid(self) -> int: ...
+    def pid(self) -> int: ...  # of the keeper, whose first child is the worker; or of the worker itself
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def cpu_seconds(self) -> float: ...
@@ -66,9 +69,11 @@ class Lane:
     def run_block(self, header: dict[str, Any], fd: int, align: int, *, watch: bool = False) -> Block:
         """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
-        idle = main_thread_seconds(self.worker.pid)
+        processes = self._processes()
+        give_precedence(processes)
+        idle = main_thread_seconds(processes[0])
         self._ask({"op": "time_prepare", "header": header, "align": align}, [fd])
-        preparing = main_thread_seconds(self.worker.pid) - idle
+        preparing = main_thread_seconds(processes[0]) - idle
         if watch:
             self._watch_idle()
         before = time.perf_counter()
@@ -92,8 +97,13 @@ class Lane:
 
     def rest(self) -> None:
         """Free the block's memory and stop the process until its next turn."""
+        take_precedence_back(self._processes())
         self._ask({"op": "time_release"})
         self.worker.pause()
+
+    def _processes(self) -> list[int]:
+        """The worker, then whatever it started."""
+        return family.descendants(self.worker.pid) or [self.worker.pid]
 
     def _watch_idle(self) -> None:
         """Between two requests an honest kernel does nothing. A second look, later, tells slow spinning from work."""
@@ -114,6 +124,25 @@ class Lane:
         if not reply.get("ok"):
             raise LaneFault(self.name, reply)
         return reply, received
+
+
+def give_precedence(processes: list[int]) -> None:
+    """Put all threads of a contender before other programs, where we may (root). On a busy machine the threads of one kernel
+    otherwise land on one core and wait out each other's time slices at every barrier: 0.1 ms become 10 ms. Real-time threads
+    are moved to a core of their own at once. Every contender alike, so no ratio gains by it; the kernel keeps 5 % for
+    others.""" _schedule(processes, os.SCHED_RR, 1)
+
+
+def take_precedence_back(processes: list[int]) -> None:
+    """Between its turns a contender is a program like any other."""
+    _schedule(processes, os.SCHED_OTHER, 0)
+
+
+def _schedule(processes: list[int], policy: int, priority: int) -> None:
+    for pid in processes:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
 
 
 def main_thread_seconds(pid: int) -> float:

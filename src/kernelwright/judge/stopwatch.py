@@ -40,6 +40,7 @@ _frombuffer = torch.frombuffer
 _as_strided = torch.as_strided
 _empty = torch.empty
 _remainder = torch.remainder
+_get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
 _copy, _view = torch.Tensor.copy_, torch.Tensor.view
 _Tensor, _uint8, _int64 = torch.Tensor, torch.uint8, torch.int64
 _pack, _unpack, _leaves = bundle.pack, bundle.unpack, bundle.tensors
