@@ -1,0 +1,79 @@
+"""The same sketches through the C++ coder: micro-kernel, packing, contraction nests, borders."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+import torch
+from building import attention_sketches, conv_sketches, gemm_sketches
+from torch.nn import functional
+
+from kernelwright.design.contraction import Machine
+from kernelwright.dsl.cpp import lower
+from kernelwright.sketch.nodes import Sketch
+
+
+def built(sketch: Sketch, inputs: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Lowers, compiles and calls a sketch."""
+    module = types.ModuleType("kernel")
+    exec(compile(lower(sketch), "kernel.py", "exec"), module.__dict__)
+    model = module.ModelNew()
+    params = {t.source: inputs[t.name] for t in sketch.tensors if t.role == "param"}
+    if params:
+        model.load_state_dict(params)
+    result: torch.Tensor = model(*(inputs[t.name] for t in sketch.tensors if t.role == "input"))
+    return result
+
+
+GEMMS = [
+    ((96, 64, 80), "nn", torch.float32),  # panels
+    ((37, 51, 300), "nt", torch.float32),  # transposing pack with tails
+    ((300, 272, 33), "tn", torch.float32),  # a copied row by row
+    ((5, 31, 17), "tt", torch.float32),
+    ((2, 96, 64), "nn", torch.float32),  # few rows, in place
+    ((20, 24, 40), "nn", torch.float64),
+    ((20, 24, 40), "nt", torch.bfloat16),
+    ((20, 24, 40), "nn", torch.int8),
+]
+
+
+@pytest.mark.parametrize(("shape", "turned", "dtype"), GEMMS)
+def test_products(shape: tuple[int, int, int], turned: str, dtype: torch.dtype) -> None:
+    m, n, k = shape
+    turn_a, turn_b = (letter == "t" for letter in turned)
+    a = (torch.randn((k, m) if turn_a else (m, k)) * 5).to(dtype)
+    b = (torch.randn((n, k) if turn_b else (k, n)) * 5).to(dtype)
+    expected = (a.T if turn_a else a).double() @ (b.T if turn_b else b).double()
+    sketch = gemm_sketches(a, b, turn_a=turn_a, turn_b=turn_b, machine=Machine(level2=32 << 10))[0]
+    tolerance = 1e-2 if dtype is torch.bfloat16 else 1e-5
+    out = built(sketch, {"a": a, "b": b}).double()
+    torch.testing.assert_close(out, expected, rtol=tolerance, atol=tolerance * float(expected.abs().max()))
+
+
+CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 20, 13, 11), (14, 20, 3, 3), {"padding": 1}),  # a nest of taps in one call
+    ((1, 3, 20, 23), (4, 3, 5, 3), {"stride": (2, 3), "padding": (2, 1), "dilation": (1, 2)}),
+    ((1, 4, 6, 7, 8), (5, 4, 3, 2, 3), {"padding": (1, 0, 1), "stride": (1, 2, 2)}),
+    ((2, 6, 9, 12), (12, 1, 3, 3), {"groups": 6, "padding": 1, "stride": 2}),
+    ((2, 4, 7, 9), (4, 5, 4, 4), {"stride": 2, "padding": 1, "output_padding": 1, "transposed": True}),
+    ((2, 4, 17), (4, 5, 3), {"dilation": 3, "transposed": True}),
+]
+
+
+@pytest.mark.parametrize(("x_shape", "w_shape", "numbers"), CONVOLUTIONS)
+def test_convolutions(x_shape: tuple[int, ...], w_shape: tuple[int, ...], numbers: dict[str, Any]) -> None:
+    x, w = torch.randn(x_shape), torch.randn(w_shape)
+    kind = "conv_transpose" if numbers.get("transposed") else "conv"
+    plain = {name: value for name, value in numbers.items() if name != "transposed"}
+    expected = getattr(functional, f"{kind}{len(x_shape) - 2}d")(x, w, **plain)
+    torch.testing.assert_close(built(conv_sketches(x, w, **numbers)[0], {"x": x, "w": w}), expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("queries", "causal"), [(70, False), (131, True), (2, False)])
+def test_attention(queries: int, causal: bool) -> None:
+    q, k, v = torch.randn(2, 4, queries, 16), torch.randn(2, 2, 131, 16), torch.randn(2, 2, 131, 24)
+    expected = functional.scaled_dot_product_attention(q, k, v, is_causal=causal, enable_gqa=True)
+    sketch = attention_sketches(q, k, v, causal=causal)[0]
+    torch.testing.assert_close(built(sketch, {"q": q, "k": k, "v": v}), expected, rtol=1e-4, atol=1e-5)
