@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Callable
@@ -117,6 +118,20 @@ def test_work_done_while_inputs_are_received() -> None:
         return reference(inputs)
 
     assert_cheating(judge(patched), "outside the timed calls")
+
+
+def test_one_call_that_does_the_work_of_the_others() -> None:
+    answers: dict[int, Any] = {}
+
+    def batched(inputs: list[Any]) -> Any:
+        if inputs[0].data_ptr() not in answers:
+            answers.clear()
+            shape = inputs[0].shape
+            for tensor in [thing for thing in gc.get_objects() if type(thing) is torch.Tensor and thing.shape == shape]:
+                answers[tensor.data_ptr()] = reference([tensor])
+        return answers.pop(inputs[0].data_ptr())
+
+    assert_cheating(judge(batched), "moved between timed calls")
 
 
 def test_faster_than_the_hardware_allows() -> None:

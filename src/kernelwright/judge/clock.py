@@ -244,12 +244,22 @@ class _Race:
         extra = lower_quartile([block.preparing for block in mine]) - 1.5 * median(block.preparing for block in theirs)
         if extra > 0.001 and extra > 0.3 * median(block.claimed for block in mine):
             return _cheating("work outside the timed calls: receiving its inputs cost it far more CPU time than it costs eager")
+        if self._moved(mine, theirs):
+            return _cheating(
+                "work was moved between timed calls: the first call of a block takes nearly all of the block's time"
+            )
         fastest = median(block.seconds for block in mine)
         if fastest < impossible:
             return _cheating(
                 f"faster than the hardware allows: {fastest * 1e6:.1f} µs a call, the floor is {impossible * 1e6:.1f} µs"
             )
         return None
+
+    @staticmethod
+    def _moved(mine: list[Block], theirs: list[Block]) -> bool:
+        """One call that does the work of those after it. Waking threads makes a first call slower too: by microseconds."""
+        long_enough = mine[0].calls >= 4 and median(block.claimed for block in mine) > 0.0005
+        return long_enough and lower_quartile([b.first for b in mine]) > 0.7 and median(b.first for b in theirs) < 0.5
 
     def timing(self, roofline: float, threads: int) -> Timing:
         """The figures of the verdict."""

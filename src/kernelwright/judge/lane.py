@@ -38,13 +38,15 @@ class Worker(Protocol):
 @dataclass(frozen=True)
 class Block:
     """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is the CPU
-    time of the main thread while it received its inputs: unlike wall time, other programs do not lengthen it."""
+    time of the main thread while it received its inputs: unlike wall time, other programs do not lengthen it. `first` is the
+    share of the block's time that its first call took."""
 
     seconds: float
     calls: int
     claimed: float
     wall: float
     preparing: float
+    first: float
 
 
 class LaneFault(Exception):
@@ -79,13 +81,11 @@ class Lane:
         before = time.perf_counter()
         reply, _ = self._ask({"op": "time_go"})
         wall = time.perf_counter() - before
-        nanoseconds, calls = reply.get("ns"), reply.get("calls")
-        if type(nanoseconds) is not int or type(calls) is not int or nanoseconds <= 0 or calls <= 0:
-            raise ChannelGarbage("a timed block reported no time")
+        nanoseconds, first, calls = (_count(reply.get(key)) for key in ("ns", "first_ns", "calls"))
         if watch:
             self._watch_idle()
         claimed = nanoseconds * 1e-9
-        return Block(claimed / calls, calls, claimed, wall, preparing)
+        return Block(claimed / calls, calls, claimed, wall, preparing, first / nanoseconds)
 
     def fetch_outputs(self, call: int) -> tuple[Message, list[int]]:
         """The outputs of one call of the last block; the descriptors become the caller's."""
@@ -129,8 +129,8 @@ class Lane:
 def give_precedence(processes: list[int]) -> None:
     """Put all threads of a contender before other programs, where we may (root). On a busy machine the threads of one kernel
     otherwise land on one core and wait out each other's time slices at every barrier: 0.1 ms become 10 ms. Real-time threads
-    are moved to a core of their own at once. Every contender alike, so no ratio gains by it; the kernel keeps 5 % for
-    others.""" _schedule(processes, os.SCHED_RR, 1)
+    are moved to a core of their own at once. Every contender alike, so no ratio gains by it; 5 % stay for other programs."""
+    _schedule(processes, os.SCHED_RR, 1)
 
 
 def take_precedence_back(processes: list[int]) -> None:
@@ -151,3 +151,10 @@ def main_thread_seconds(pid: int) -> float:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) * 1e-9
     except (OSError, ValueError, IndexError):
         return 0.0
+
+
+def _count(number: Any) -> int:
+    """A positive whole number as a worker must report it: `True`, NaN and what else JSON can say are refused."""
+    if type(number) is not int or number <= 0:
+        raise ChannelGarbage("a timed block reported no time")
+    return number

@@ -66,7 +66,8 @@ class Stopwatch:
                 "calls": self.prepare(message["header"], fds[0], int(message["align"]), bool(message.get("skew"))),
             }, []
         if op == "time_go":
-            return {"ok": True, "ns": self.go(), "calls": len(self._outputs)}, []
+            total, first = self.go()
+            return {"ok": True, "ns": total, "first_ns": first, "calls": len(self._outputs)}, []
         if op == "time_outputs":
             return self.outputs(int(message["call"]))
         if op == "time_release":
@@ -82,20 +83,22 @@ class Stopwatch:
         self._sets = [_place(inputs, dice, skew) for inputs in _unpack(header, fd)]
         return len(self._sets)
 
-    def go(self) -> int:
-        """Run the block; nanoseconds of all its calls together."""
+    def go(self) -> tuple[int, int]:
+        """Run the block; nanoseconds of all its calls together, and of the first of them."""
         call, sets, outputs = self._call, self._sets, []
+        first = 0
         _gc_disable()
         try:
             start = _now()
             for inputs in sets:
                 outputs.append(call(inputs))
+                first = first or _now() - start
             total = _now() - start
             self._read_out(outputs[-1] if outputs else None)
         finally:
             _gc_enable()
         self._outputs = outputs
-        return total
+        return total, first
 
     def outputs(self, index: int) -> tuple[Message, list[int]]:
         """The outputs of one call of the last block, the elements read out after its last call, and whether all were plain
