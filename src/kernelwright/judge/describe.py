@@ -6,6 +6,7 @@ child is this module run with the number of a socket, which serves referee reque
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -82,14 +83,10 @@ class TaskSentence(TaskError):
 
 def _end(child: subprocess.Popen[bytes]) -> None:
     """The child leaves when its channel closes; whatever it started goes with it."""
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(timeout=0.5)
-    except subprocess.TimeoutExpired:
-        pass
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from kernelwright.judge.numerics import sample
 from kernelwright.task import tree
 
 Change = Callable[[Any, torch.Generator], Any]
@@ -21,7 +22,8 @@ Change = Callable[[Any, torch.Generator], Any]
 
 def _spread(tensor: Any) -> float:
     """A typical size, used to keep new values at the task's own scale."""
-    finite = tensor[torch.isfinite(tensor)].double()
+    some = sample(tensor)
+    finite = some[torch.isfinite(some)]
     size = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
     return size or 1.0
 
@@ -61,14 +63,14 @@ def kind(tensor: Any) -> str:
     """What a drawn input holds: `real`, or something whose kind must be kept (`whole`, `probability`, `integer`)."""
     if not (tensor.is_floating_point() or tensor.is_complex()) or tensor.numel() == 0:
         return "integer"
-    if tensor.is_complex() or not bool(torch.isfinite(tensor).all()):
+    if tensor.is_complex() or not bool(torch.isfinite(tensor.sum())):
         return "whole"
-    values = tensor.double()
+    values = sample(tensor)
     if bool((values == values.round()).all()):
         return "whole"
     if tensor.dim() and tensor.shape[-1] > 1 and bool((values >= 0).all()):
-        sums = values.sum(-1)
-        if bool(((sums - 1).abs() < 1e-2).all()):
+        rows = tensor.reshape(-1, tensor.shape[-1])[:256].double()
+        if bool(((rows.sum(-1) - 1).abs() < 1e-2).all()):
             return "probability"
     return "real"
 

@@ -16,7 +16,8 @@ absolute: outputs of 1e-30 are held to the same standard as outputs of 1. Pure f
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,12 @@ FEW = 32
 
 SAMPLE = 1 << 18
 """Elements from which the error level of a magnitude class is taken."""
+PIECE = 1 << 17
+"""Elements that are compared at a time: a megabyte per fp64 temporary."""
+BINADES = 1080
+"""More powers of two than fp64 has, on either side of 1."""
+
+Piece = tuple[slice, ...]
 
 
 def unit(dtype: Any) -> float:
@@ -55,11 +62,11 @@ def drift(dtype: Any, reach: int) -> float:
 
 @dataclass(frozen=True)
 class Difference:
-    """The places of one output where a received tensor is not acceptable, with the error there."""
+    """The places of one output where a received tensor is not acceptable, and the worst of them against its bound."""
 
     wrong: Any
-    error: Any
-    bound: Any
+    worst_error: float = 0.0
+    bound: float = 0.0
 
     @property
     def count(self) -> int:
@@ -68,107 +75,156 @@ class Difference:
 
 class Yardstick:
     """The bound for one output of one trial. Most honest kernels need only the cheap terms, so the costly ones (torch's own
-    error pooled, fp64 runs under noise) are added stage by stage, while something is still beyond; the last stage decides."""
+    error pooled, fp64 runs under noise) are added stage by stage, while something is still beyond; the last stage decides.
+    Works piece by piece in cache: an output of 16 million elements is compared in a fraction of a second."""
 
     def __init__(self, native: Any, wide: Any, reach: int, noisy: Callable[[], list[Any]]) -> None:
         """`noisy` gives fp64 outputs under noise of relative size `drift` / 2; it is called only when it matters."""
         self.dtype = native.real.dtype if native.is_complex() else native.dtype
         self.own, self.truth = real(native), real(wide)
-        self.reach = reach
+        self.low = unit(self.dtype) > 1e-5
         self._noisy = noisy
-        self._stages: list[Any] = []
-
-    def bound(self, stage: int = 2) -> Any:
-        """The elementwise bound (fp64) on |received − truth|, up to and with a stage."""
-        while len(self._stages) <= stage:
-            self._stages.append(self._cheap() if not self._stages else self._stages[-1] + self._measured(len(self._stages)))
-        return self._stages[stage]
+        self._levels: dict[int, Level] = {}
+        self._scale: Any = None
+        self._ordinary = all(bool(torch.isfinite(tensor.sum())) for tensor in (self.own, self.truth))
+        info = torch.finfo(self.dtype)
+        subnormal = self.low and self.dtype != torch.bfloat16
+        self._smallest = 1.5 * float(info.smallest_normal * info.eps if subnormal else info.smallest_normal)
+        self._share = (1.5 if self.low else RELATIVE) * unit(self.dtype) + 4 * drift(self.dtype, reach)
 
     def judge(self, received: Any) -> Difference:
         """Hold a received tensor of the right shape and dtype against the truth. NaN and infinity must be where the
         reference has them; where only torch's own arithmetic overflowed, the finite truth is as good."""
         got = real(received)
-        error = (got - self.truth).abs()
-        odd = ~(torch.isfinite(self.own) & torch.isfinite(self.truth))
-        excused = odd & (_same(got, self.own) | _same(got, self.truth)) if bool(odd.any()) else None
-        for stage in range(3):
-            limit = self.bound(stage)
-            good = error <= limit  # False for NaN
-            if excused is not None:
-                good |= excused
-            if bool(good.all()):
-                break
-        return Difference(~good, torch.where(torch.isfinite(error), error, torch.inf), limit)
+        wrong = torch.zeros(got.shape, dtype=torch.bool)
+        worst, limit, stage = 0.0, 0.0, 0
+        for piece in pieces(got.shape):
+            own, truth, mine = self.own[piece].double(), self.truth[piece].double(), got[piece].double()
+            error = (mine - truth).abs_()
+            bound = self._bound(piece, truth, stage)
+            bad = ~(error <= bound)  # NaN is never within a bound
+            if not self._ordinary:
+                bad &= ~self._rightly_odd(mine, own, truth)
+            while bool(bad.any()) and stage < 2:
+                stage += 1
+                bound += self._level(stage).at(piece, truth)
+                bad &= ~(error <= bound)
+            if bool(bad.any()):
+                wrong[piece] = bad
+                error = torch.where(bad, error.nan_to_num_(torch.inf), -1.0)
+                place = int(error.argmax())
+                if float(error.flatten()[place]) >= worst:
+                    worst, limit = float(error.flatten()[place]), float(bound.expand(error.shape).flatten()[place])
+        return Difference(wrong, worst, limit)
 
-    def _cheap(self) -> Any:
-        eps, low = unit(self.dtype), unit(self.dtype) > 1e-5
-        info = torch.finfo(self.dtype)
-        subnormal = low and self.dtype != torch.bfloat16
-        smallest = 1.5 * float(info.smallest_normal * info.eps if subnormal else info.smallest_normal)
-        truth = self.truth if bool(torch.isfinite(self.truth).all()) else self.truth.nan_to_num(0.0, 0.0, 0.0)
-        share = (1.5 if low else RELATIVE) * eps + 4 * drift(self.dtype, self.reach)
-        return truth.abs() * share + smallest + SCALED * accumulation_unit(self.dtype) * line_scale(truth)
+    def bound(self) -> Any:
+        """The whole bound of the last stage as one tensor; for tests and tables, `judge` never needs it."""
+        result = torch.empty(self.truth.shape, dtype=torch.float64)
+        for piece in pieces(result.shape):
+            result[piece] = self._bound(piece, self.truth[piece].double(), 2)
+        return result
 
-    def _measured(self, stage: int) -> Any:
-        finite = torch.isfinite(self.own) & torch.isfinite(self.truth)
-        others = [self.own] if stage == 1 else [real(item) for item in self._noisy()]
-        error = torch.zeros_like(self.truth)
-        for other in others:
-            error = torch.maximum(error, torch.where(finite & torch.isfinite(other), (other - self.truth).abs(), 0.0))
-        size = torch.where(finite, self.truth, 0.0).abs()
-        return (SAFETY_LOW if unit(self.dtype) > 1e-5 else SAFETY) * pooled(error, size)
+    def _bound(self, piece: Piece, truth: Any, stage: int) -> Any:
+        if self._scale is None:
+            self._scale = Lines(self.truth, smallest=True)
+        size = truth.abs() if self._ordinary else torch.where(torch.isfinite(truth), truth, 0.0).abs_()
+        bound = size.mul_(self._share).add_(self._smallest)
+        bound += SCALED * accumulation_unit(self.dtype) * self._scale.at(piece)
+        for number in range(1, stage + 1):
+            bound += self._level(number).at(piece, truth)
+        return bound
+
+    def _level(self, stage: int) -> Level:
+        if stage not in self._levels:
+            others = [self.own] if stage == 1 else [real(item) for item in self._noisy()]
+            self._levels[stage] = Level(self.truth, others, SAFETY_LOW if self.low else SAFETY)
+        return self._levels[stage]
+
+    @staticmethod
+    def _rightly_odd(got: Any, own: Any, truth: Any) -> Any:
+        """NaN and infinity where the reference has the same."""
+        odd = ~(torch.isfinite(own) & torch.isfinite(truth))
+        return odd & (_same(got, own) | _same(got, truth))
+
+
+class Lines:
+    """Root mean squares along every axis. For one element, `at` gives the smallest (its scale: a tiny row in a large
+    tensor keeps its own) or the largest (an error level) of the lines through it."""
+
+    def __init__(self, values: Any, *, smallest: bool) -> None:
+        self.combine = torch.minimum if smallest else torch.maximum
+        values = values if bool(torch.isfinite(values.sum())) else torch.where(torch.isfinite(values), values, 0.0)
+        self.lines = [_line(values, dim) for dim, size in enumerate(values.shape) if size >= NARROW_LINE]
+        if not self.lines and smallest and values.numel():
+            mean = torch.linalg.vector_norm(values, dtype=torch.float64) / values.numel() ** 0.5
+            self.lines = [mean.reshape((1,) * values.dim())]
+        self.dim = values.dim()
+
+    def at(self, piece: Piece) -> Any:
+        """For the elements of a piece, ready to broadcast."""
+        result: Any = 0.0
+        for number, line in enumerate(self.lines):
+            part = line[tuple(cut if line.shape[dim] > 1 else slice(None) for dim, cut in enumerate(piece))]
+            result = part if number == 0 else self.combine(result, part)
+        return result
+
+
+class Level:
+    """How far off the reference's other runs are around each element: at the element, on its lines, and at all elements of
+    about its magnitude; times a safety factor."""
+
+    def __init__(self, truth: Any, others: list[Any], safety: float) -> None:
+        self.truth, self.others, self.safety = truth, others, safety
+        self.table = _by_magnitude(self._sample(), self.others_sample())
+        self.lines = [Lines(other - truth, smallest=False) for other in others]
+
+    def at(self, piece: Piece, truth: Any) -> Any:
+        """The term for the elements of a piece."""
+        level = self.table.index_select(0, _exponent(truth).reshape(-1)).reshape(truth.shape)
+        for other, lines in zip(self.others, self.lines, strict=True):
+            off = (other[piece].double() - truth).abs_()
+            level = torch.maximum(level, torch.where(torch.isfinite(off), off, 0.0))
+            if lines.lines:
+                level = torch.maximum(level, lines.at(piece))
+        return level.mul_(self.safety)
+
+    def _sample(self) -> Any:
+        return sample(self.truth)
+
+    def others_sample(self) -> Any:
+        """The largest error among the runs at the sampled elements; what is not finite in either says nothing."""
+        truth = self._sample()
+        worst = torch.zeros_like(truth)
+        for other in self.others:
+            off = (sample(other) - truth).abs()
+            worst = torch.maximum(worst, torch.where(torch.isfinite(off), off, 0.0))
+        return worst
 
 
 def real(tensor: Any) -> Any:
-    """The tensor as fp64; complex numbers as pairs."""
-    return torch.view_as_real(tensor.to(torch.complex128)) if tensor.is_complex() else tensor.double()
+    """Complex numbers as pairs; anything else as it is. Pieces are widened one by one."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
-def line_scale(values: Any) -> Any:
-    """For each element the smallest root mean square among the lines through it, so a tiny row in a large tensor keeps its
-    scale."""
-    squares = values * values
-    lines = [squares.mean(dim, keepdim=True) for dim, size in enumerate(values.shape) if size >= NARROW_LINE]
-    if not lines:
-        return squares.mean().sqrt().expand(values.shape) if values.numel() else squares
-    smallest = lines[0]
-    for line in lines[1:]:
-        smallest = torch.minimum(smallest, line)
-    return smallest.sqrt().expand(values.shape)
+def sample(tensor: Any) -> Any:
+    """About `SAMPLE` elements in fp64, evenly spread."""
+    flat = tensor.reshape(-1)
+    step = max(1, flat.numel() // SAMPLE)
+    step += step > 1 and step % 2 == 0  # an even step would walk along one column of most shapes
+    return flat[::step].double()
 
 
-def pooled(error: Any, size: Any) -> Any:
-    """The error level around each element: its own, that of its lines, and that of all elements of about its magnitude."""
-    squares = error * error
-    level = torch.maximum(error, _by_magnitude(squares, size))
-    for dim, length in enumerate(error.shape):
-        if length >= NARROW_LINE:
-            level = torch.maximum(level, squares.mean(dim, keepdim=True).sqrt())
-    return level
-
-
-def _by_magnitude(squares: Any, size: Any) -> Any:
-    """Root mean square of the errors within a binade and its neighbours, wider where there are few elements."""
-    lowest = 1080
-    exponents = torch.frexp(size)[1].clamp_(-lowest + 1, lowest).add_(lowest).masked_fill_(size == 0, 0).reshape(-1)
-    step = max(1, exponents.numel() // SAMPLE)
-    exponent, squares = exponents[::step].contiguous(), squares.reshape(-1)[::step].contiguous()
-    count = torch.bincount(exponent, minlength=2 * lowest + 1).double()
-    total = torch.bincount(exponent, weights=squares, minlength=2 * lowest + 1)
-    level = (total / count.clamp(min=1)).sqrt()  # zeros are a class of their own
-    running_count, running_total = count[1:].cumsum(0), total[1:].cumsum(0)
-    places = torch.arange(len(running_count))
-    done = torch.zeros(len(places), dtype=torch.bool)
-    width = 1
-    while not bool(done.all()) and width <= 2 * lowest:
-        high, low = (places + width).clamp(max=len(places) - 1), places - width - 1
-        inside = running_count[high] - torch.where(low >= 0, running_count[low.clamp(min=0)], 0.0)
-        summed = running_total[high] - torch.where(low >= 0, running_total[low.clamp(min=0)], 0.0)
-        fresh = ~done & ((inside >= FEW) | (width * 2 > 2 * lowest))
-        level[1:][fresh] = (summed.clamp(min=0) / inside.clamp(min=1)).sqrt()[fresh]
-        done |= fresh
-        width *= 2
-    return level.index_select(0, exponents).reshape(size.shape)
+def pieces(shape: Any) -> Iterator[Piece]:
+    """Cuts along the longest axis into parts that stay in cache."""
+    if 0 in shape:
+        return
+    longest = max(range(len(shape)), key=lambda dim: int(shape[dim]), default=-1)
+    if longest < 0:
+        yield ()
+        return
+    step = max(1, PIECE * shape[longest] // math.prod(shape))
+    for start in range(0, shape[longest], step):
+        yield tuple(slice(start, start + step) if dim == longest else slice(None) for dim in range(len(shape)))
 
 
 def compare_exact(received: Any, native: Any, wide: Any | None) -> Difference:
@@ -177,10 +233,41 @@ def compare_exact(received: Any, native: Any, wide: Any | None) -> Difference:
     wrong = received != native
     if wide is not None and wide.dtype == native.dtype:
         wrong &= received != wide
-    if native.dtype == torch.bool:
-        return Difference(wrong, wrong.double(), torch.zeros_like(wrong, dtype=torch.float64))
-    error = (received.double() - native.double()).abs()
-    return Difference(wrong, error, torch.zeros_like(error))
+    if native.dtype == torch.bool or not bool(wrong.any()):
+        return Difference(wrong, float(wrong.any()), 0.0)
+    return Difference(wrong, float((received.double() - native.double()).abs()[wrong].max()), 0.0)
+
+
+def _line(values: Any, dim: int) -> Any:
+    norm = torch.linalg.vector_norm(values, dim=dim, keepdim=True, dtype=torch.float64)
+    return norm.div_(values.shape[dim] ** 0.5)
+
+
+def _exponent(values: Any) -> Any:
+    """The binade of each element as a row of the table; zero (and what is not finite) is row 0."""
+    exponent = torch.frexp(values)[1].clamp_(1 - BINADES, BINADES).add_(BINADES)
+    return exponent.masked_fill_((values == 0) | ~torch.isfinite(values), 0)
+
+
+def _by_magnitude(truth: Any, error: Any) -> Any:
+    """Root mean square of the errors within a binade and its neighbours, wider where there are few elements."""
+    exponent = _exponent(truth)
+    count = torch.bincount(exponent, minlength=2 * BINADES + 1).double()
+    total = torch.bincount(exponent, weights=error * error, minlength=2 * BINADES + 1)
+    level = (total / count.clamp(min=1)).sqrt()  # zeros are a class of their own
+    running_count, running_total = count[1:].cumsum(0), total[1:].cumsum(0)
+    places = torch.arange(len(running_count))
+    done = torch.zeros(len(places), dtype=torch.bool)
+    width = 1
+    while not bool(done.all()):
+        high, low = (places + width).clamp(max=len(places) - 1), places - width - 1
+        inside = running_count[high] - torch.where(low >= 0, running_count[low.clamp(min=0)], 0.0)
+        summed = running_total[high] - torch.where(low >= 0, running_total[low.clamp(min=0)], 0.0)
+        fresh = ~done & ((inside >= FEW) | (width > 2 * BINADES))
+        level[1:][fresh] = (summed.clamp(min=0) / inside.clamp(min=1)).sqrt()[fresh]
+        done |= fresh
+        width *= 2
+    return level
 
 
 def _same(left: Any, right: Any) -> Any:

@@ -37,7 +37,7 @@ from kernelwright.judge.weights import randomised
 from kernelwright.task import Task, tree
 from kernelwright.task.load import load_task, require_outputs
 
-REMEMBERED_BYTES = 1 << 29
+REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
 
 
@@ -53,6 +53,7 @@ class Referee:
         self.trials: list[Trial] = []
         self.budget = 5.0
         self._timed: list[list[Any]] = []
+        self._timed_base: list[Any] | None = None
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self.reach = 1
         self.facts = self._facts()
@@ -103,7 +104,9 @@ class Referee:
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
         """Input sets for one timed block: the task's own distribution, changed anew for every block and call."""
-        base = self.loaded.draw(self.seed + 7)[0]
+        if self._timed_base is None:
+            self._timed_base = self.loaded.draw(self.seed + 7)[0]
+        base = self._timed_base
         if freshen.changes_anything(base):
             self._timed = [freshen.freshen(base, seed + call) for call in range(calls)]
         else:
@@ -283,7 +286,9 @@ def warm() -> None:
 
 
 def _same(left: Any, right: Any) -> bool:
-    return left.shape == right.shape and bool(((left == right) | ((left != left) & (right != right))).all())
+    if left.shape != right.shape or torch.equal(left, right):
+        return bool(left.shape == right.shape)
+    return bool(((left == right) | ((left != left) & (right != right))).all())
 
 
 def _nan_share(outputs: list[tuple[str, Any]]) -> float:

@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
+from kernelwright.errors import TaskError
 from kernelwright.task import tree
 from kernelwright.task.load import LoadedTask, require_outputs
 
@@ -67,10 +68,10 @@ class Reference:
 
     def wide(self, inputs: list[Any], *, noise: float = 0.0, seed: int = 0, everywhere: bool = False) -> Named | None:
         """In fp64, perhaps with relative noise; None when the module refuses. `everywhere` also moves zeros (to break ties)."""
-        if self.refusal:
-            return None
-        base = self._base(inputs)
         dice = torch.Generator().manual_seed(seed)
+        if self.refusal:
+            return self._native_noisy(inputs, noise, dice, everywhere) if noise else None
+        base = self._base(inputs)
         arguments = tree.transform(inputs, lambda tensor: _noisy(_widened(tensor), noise, dice, everywhere))
         previous = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
@@ -87,6 +88,20 @@ class Reference:
             return None
         finally:
             torch.set_default_dtype(previous)
+
+    def _native_noisy(self, inputs: list[Any], noise: float, dice: torch.Generator, everywhere: bool) -> Named | None:
+        """Without a wide run, conditioning shows in the task's own dtype, under noise large enough to be seen there."""
+
+        def change(tensor: Any) -> Any:
+            if not tensor.is_floating_point():
+                return tensor.clone()
+            visible = max(noise, 2 * float(torch.finfo(tensor.dtype).eps))
+            return _noisy(tensor.double(), visible, dice, everywhere).to(tensor.dtype)
+
+        try:
+            return require_outputs(self.loaded.task, self._restored(tree.transform(inputs, change)))
+        except TaskError:
+            return None
 
     def _restored(self, inputs: list[Any]) -> Any:
         output = self.loaded.forward(self.model, inputs)
