@@ -26,6 +26,7 @@ Nodes are frozen, hashable and compare by value. `line` is where a node stood in
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
@@ -106,6 +107,14 @@ Axis = Span | At | Pick
 
 # ---------------------------------------------------------------- tile expressions
 
+
+def _one_nan(node: object, attribute: str) -> None:
+    """Makes every NaN the same object, so that nodes with NaN compare equal."""
+    value = getattr(node, attribute)
+    if isinstance(value, float) and value != value:
+        object.__setattr__(node, attribute, math.nan)
+
+
 UNARY = (
     "neg", "abs", "sign", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin",
     "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc",
@@ -140,6 +149,9 @@ class Number:
 
     value: float | int | bool
 
+    def __post_init__(self) -> None:
+        _one_nan(self, "value")
+
 
 @dataclass(frozen=True)
 class FromIndex:
@@ -164,6 +176,9 @@ class Full:
     dtype: DType
     level: str = "register"
 
+    def __post_init__(self) -> None:
+        _one_nan(self, "value")
+
 
 @dataclass(frozen=True)
 class Load:
@@ -174,6 +189,9 @@ class Load:
     pad: float | int | bool | None = None
     level: str = "register"
     line: int = field(default=0, compare=False)
+
+    def __post_init__(self) -> None:
+        _one_nan(self, "pad")
 
 
 @dataclass(frozen=True)

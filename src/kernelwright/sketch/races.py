@@ -92,7 +92,7 @@ def _apart(first: Access, second: Access, shared: Sequence[For], prover: Prover)
     if len(first.region) != len(second.region):
         return False  # a tensor and a view of it: their axes cannot be compared
     pair = _Pair(first, second, shared, prover)
-    return pair.disjoint() or pair.pinned()
+    return (first is not second and pair.disjoint()) or pair.pinned()
 
 
 class _Pair:
@@ -107,7 +107,12 @@ class _Pair:
             for a, b in zip(first.region, second.region, strict=True)
             if not isinstance(a, nodes.Pick) and not isinstance(b, nodes.Pick)
         ]
-        self.known: set[Atom] = set()
+        # A loop that runs once at most has one value to know.
+        self.known: set[Atom] = {Sym(loop.var) for loop in shared if self._runs_once(loop)}
+
+    def _runs_once(self, loop: For) -> bool:
+        rest = IndexOp("-", loop.step, IndexOp("-", loop.stop, loop.start))
+        return self.prover.never_negative(rest, self.first.loops)
 
     def _ends(self, axis: nodes.Axis) -> tuple[Index, Index]:
         """The least and greatest position on an axis."""
