@@ -212,9 +212,14 @@ class _Pair:
         """With the term taken out, both regions reach less than a stride apart: so a different term means no overlap."""
         names = self._renaming()
         moved = to_index(term)
-        low, high = (IndexOp("-", end, moved) for end in here)
-        other_low, other_high = (substitute(IndexOp("-", end, moved), names) for end in there)
+        low, high = (self._shared_terms(IndexOp("-", end, moved)) for end in here)
+        other_low, other_high = (substitute(self._shared_terms(IndexOp("-", end, moved)), names) for end in there)
         return self._less(IndexOp("-", high, other_low), stride) and self._less(IndexOp("-", other_high, low), stride)
+
+    def _shared_terms(self, index: Index) -> Index:
+        """Terms known to be equal in both iterations get one unmarked name, so that they cancel."""
+        names: dict[Atom, Atom] = {atom: Sym(f"={to_index({(atom,): 1})}") for atom in self.known if isinstance(atom, IndexOp)}
+        return to_index({tuple(names.get(a, a) for a in m): c for m, c in polynomial(index).items()})
 
     def _combine(self) -> bool:
         """From known quotients and remainders to the value they were made of."""
