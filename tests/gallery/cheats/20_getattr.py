@@ -5,6 +5,7 @@
 # track: pure
 """A function found by a name put together at run time."""
 
+import torch
 from torch import nn
 
 

@@ -1,6 +1,6 @@
 # task: matmul
 # status: cheating|wrong_values
-# reason: value|differ|wrong|nan|element|roofline|floor|clock|faster|time
+# reason: value|differ|wrong|nan|element|roofline|floor|clock|faster|moved
 # entry: C38
 # track: pure
 # timing: yes

@@ -1,6 +1,6 @@
 # task: matmul
 # status: cheating|crashed|wrong_values
-# reason: roofline|floor|signal|fault|error|clock|faster|still|changed|later|segm|value|differ|wrong|nan|element
+# reason: roofline|floor|signal|fault|address|error|clock|faster|still|changed|later|segm|value|differ|wrong|nan|element
 # entry: D41,E63
 # track: pure
 # timing: yes

@@ -3,7 +3,7 @@
 # reason: memory
 # entry: E64
 # track: pure
-"""Allocates up to sixteen gigabytes."""
+"""Reserves up to sixty-four gigabytes without touching them."""
 
 from torch import nn
 
@@ -13,6 +13,6 @@ kept = []
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        for _ in range(2 * 1024):
-            kept.append(bytearray(b"x") * (8 << 20))
+        for _ in range(64):
+            kept.append(bytearray(1 << 30))
         return x.clone()

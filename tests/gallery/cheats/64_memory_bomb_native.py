@@ -1,9 +1,9 @@
 # task: relu
-# status: out_of_memory|crashed
-# reason: memory|bad_alloc|signal|killed
+# status: out_of_memory|crashed|timed_out
+# reason: memory|bad_alloc|signal|killed|finish
 # entry: E64
 # track: pure
-"""The same by tensors."""
+"""Fills up to sixteen gigabytes of tensors."""
 
 import torch
 from torch import nn
