@@ -145,6 +145,8 @@ class Elements:
                 return x if text == "{0}" else self._apply(value.dtype, text, x)
             case "bitcast":
                 return self._bitcast(value, index)
+            case "reshape" if value.args[0].storage is not None and value.args[0].id not in self.computing and _dense(value.args[0].storage):
+                return self.stored(value.args[0].storage, (_flat(value.shape, index),), flat=True)
             case "permute" | "squeeze" | "unsqueeze" | "expand" | "part" | "reshape":
                 return self.of(value.args[0], self._viewed(value, index))
         raise AssertionError(f"{value.op} has no element of its own")
@@ -186,9 +188,7 @@ class Elements:
                 return tuple(
                     a.index if isinstance(a, AtAccess) else a.start + a.step * next(spans) for a in value.data
                 )
-        flat = poly(0)
-        for extent, p in zip(value.shape, index, strict=True):
-            flat = flat * extent + p
+        flat = _flat(value.shape, index)
         inner = []
         for extent in reversed(x.shape[1:]):
             flat, rest = self.ranges.divide(flat, extent)
@@ -197,12 +197,12 @@ class Elements:
 
     # ------------------------------------------------------------ memory
 
-    def stored(self, storage: Storage, index: Index) -> Scalar:
-        """An element of a kept tile."""
+    def stored(self, storage: Storage, index: Index, *, flat: bool = False) -> Scalar:
+        """An element of a kept tile; `flat`: the index is one offset in row-major order."""
         if storage.scalar:
             text, args, level = storage.name, (), 0
         else:
-            offset = self.offset_in(storage, index)
+            offset = index[0] if flat else self.offset_in(storage, index)
             inner, args = self._holes(to_c(offset))
             text, level = f"{storage.name}[{inner}]", self.level(offset)
             self.places.append(Place(storage.name, offset, False, storage.dtype))
@@ -272,6 +272,17 @@ class Elements:
             template, args = self._holes(_comparison(p))
             self._conditions[p] = Scalar(template, args, DType.bool, self.level(p))
         return self._conditions[p]
+
+
+def _dense(storage: Storage) -> bool:
+    return storage.pitch is None or storage.pitch == storage.shape[-1]
+
+
+def _flat(shape: tuple[Poly, ...], index: Index) -> Poly:
+    flat = poly(0)
+    for extent, p in zip(shape, index, strict=True):
+        flat = flat * extent + (poly(0) if extent.constant == 1 else p)
+    return flat
 
 
 def _comparison(p: Poly) -> str:

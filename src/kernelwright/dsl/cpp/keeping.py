@@ -140,4 +140,4 @@ def _load_cost(value: Value) -> float:
         cost += 2.0
     if isinstance(last, AtAccess) and any(isinstance(a, SpanAccess) for a in axes):
         cost += 2.0
-    return cost + (0.5 if value.data.pad is not None else 0.0)
+    return cost + (1.0 if value.data.pad is not None else 0.0)

@@ -251,21 +251,21 @@ class Scheduler:
 
     def make_outer_values(self, loop: LoopEffect) -> None:
         """Values of enclosing blocks that the body reads from storage are made before the loop."""
-        values = self.needed_inside(loop.body)
+        values = self.needed_inside(loop.body, [item.final for item in loop.carried if item.final is not None])
         for value in sorted(values, key=lambda v: (v.op not in HEAVY, v.id)):
             if (value.kept or value.op in HEAVY) and value.storage is None and not loop.body.encloses(value.home):
                 self.make(value)
 
-    def needed_inside(self, block: Block) -> set[Value]:
+    def needed_inside(self, block: Block, also: list[Value]) -> set[Value]:
         found: set[Value] = set()
-        stack: list[Value] = []
+        stack = list(also)
         for effect in block.effects:
             if isinstance(effect, StoreEffect):
                 stack += effect.operands
             elif isinstance(effect, KeepEffect):
                 stack.append(effect.value)
             elif isinstance(effect, LoopEffect):
-                found |= self.needed_inside(effect.body)
+                found |= self.needed_inside(effect.body, [])
                 stack += [v for c in effect.carried for v in (c.initial, c.final) if v is not None]
         while stack:
             value = stack.pop()
@@ -373,7 +373,7 @@ class Scheduler:
 
     def holds_values(self, block: Block, nested: LoopEffect) -> bool:
         """True if something must be computed between two parallel loops."""
-        return any((v.kept or v.op in HEAVY) and v.home is block for v in self.needed_inside(nested.body))
+        return any((v.kept or v.op in HEAVY) and v.home is block for v in self.needed_inside(nested.body, []))
 
 
 def _region_shape(effect: StoreEffect) -> tuple[Poly, ...]:

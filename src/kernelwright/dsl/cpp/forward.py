@@ -1,0 +1,213 @@
+"""The methods of a kernel file that run one program: constants, checks, preparation, forward.
+
+In: a Sketch, its C++ `Source` and the prefix of its entry points' Python names. Out: lines of Python, indented as methods of a class
+whose `self` has the parameters (module_file.py writes the class). forward checks shapes once per signature, then allocates and
+calls; kernels marked `once` run again only when a parameter changed.
+"""
+
+from __future__ import annotations
+
+import json
+
+from kernelwright.dsl.cpp.kernel import Entry, Source
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import DType
+from kernelwright.sketch.symbolic import evaluate
+
+TORCH = {
+    DType.f64: "float64", DType.f32: "float32", DType.f16: "float16", DType.bf16: "bfloat16", DType.i64: "int64", DType.i32: "int32",
+    DType.i16: "int16", DType.i8: "int8", DType.u8: "uint8", DType.bool: "bool",
+}  # fmt: skip
+
+
+def number(index: nodes.Index, sizes: dict[str, int]) -> int:
+    """An extent as a number."""
+    return int(evaluate(index, sizes))
+
+
+def attributes(sketch: nodes.Sketch) -> list[str]:
+    """What the constructor sets: the sketch's constants, and nothing seen or prepared yet."""
+    values = dict(sketch.constants)
+    out = []
+    for tensor in sketch.tensors:
+        if tensor.role == "constant":
+            numbers = json.dumps(values[tensor.source]).replace("Infinity", "float('inf')").replace("NaN", "float('nan')")
+            numbers = numbers.replace("true", "True").replace("false", "False")
+            shape = [number(i, {s.name: s.value for s in sketch.sizes}) for i in tensor.shape]
+            out.append(f"        self._{tensor.name} = torch.tensor({numbers}, dtype=torch.{TORCH[tensor.dtype]}).reshape({shape})")
+    return [*out, "        self._seen = None", "        self._made_from = None", ""]
+
+
+def methods(sketch: nodes.Sketch, built: Source, prefix: str) -> list[str]:
+    """`_check`, `_prepare` (where something is made once) and `forward`."""
+    inputs = [t for t in sketch.tensors if t.role == "input"]
+    params = [t for t in sketch.tensors if t.role == "param"]
+    constants = [t for t in sketch.tensors if t.role == "constant"]
+    used = {t for step in built.steps if isinstance(step, Entry) for t in step.tensors}
+    used |= {t for step in built.steps if isinstance(step, nodes.LibraryCall) for t in (*step.inputs, *step.outputs)}
+    once = [s for s in built.steps if isinstance(s, Entry) and s.once]
+    once_made = {t for s in once for t in s.tensors if _role(sketch, t) in ("temp", "output")}
+    out = _check_method(sketch, inputs)
+    if once:
+        out += _prepare_method(sketch, prefix, once, once_made, params)
+    return out + _forward_method(sketch, built, prefix, inputs, params, constants, used, once, once_made)
+
+
+def _role(sketch: nodes.Sketch, name: str) -> str:
+    return next(t.role for t in sketch.tensors if t.name == name)
+
+
+def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]:
+    """Says clearly what does not fit; called again only when shapes or dtypes change."""
+    out = [f"    def _check(self, {', '.join(t.name for t in inputs)}):" if inputs else "    def _check(self):"]
+    out.append('        """Shapes and dtypes that this kernel was made for."""')
+    dynamic = {s.name for s in sketch.sizes if s.dynamic}
+    sizes = {s.name: s.value for s in sketch.sizes}
+    for tensor in inputs:
+        tests = [f"{tensor.name}.dtype == torch.{TORCH[tensor.dtype]}", f"{tensor.name}.dim() == {len(tensor.shape)}"]
+        shape = []
+        for axis, extent in enumerate(tensor.shape):
+            if isinstance(extent, nodes.Sym) and extent.name in dynamic:
+                shape.append(extent.name)
+            else:
+                number = number(extent, sizes)
+                shape.append(str(number))
+                tests.append(f"{tensor.name}.shape[{axis}] == {number}")
+        wanted = f"argument {tensor.source} must be a {TORCH[tensor.dtype]} tensor of shape [{', '.join(shape)}]"
+        out += [f"        if not ({' and '.join(tests)}):"]
+        out += [f'            raise ValueError(f"{wanted}, not {{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}")']
+    out += ["        return True", ""]
+    return out
+
+
+def _prepare_method(
+    sketch: nodes.Sketch, prefix: str, once: list[Entry], made: set[str], params: list[nodes.Tensor]
+) -> list[str]:
+    names = [p.name for p in params]
+    out = [f"    def _prepare(self, {', '.join(names)}):" if names else "    def _prepare(self):"]
+    out.append('        """What depends on parameters only (folding, packing); kept until one changes."""')
+    for tensor in sketch.tensors:
+        if tensor.name in made:
+            out.append(f"        {tensor.name} = self._{tensor.name} = {_empty(sketch, tensor)}")
+    for tensor in sketch.tensors:
+        if tensor.role == "constant" and any(tensor.name in step.tensors for step in once):
+            out.append(f"        {tensor.name} = self._{tensor.name}")
+    for step in once:
+        out.append(f"        {prefix}{step.name}({', '.join([f'{t}.data_ptr()' for t in step.tensors] + list(step.sizes))})")
+    return [*out, ""]
+
+
+def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor) -> str:
+    shape = ", ".join(_python(i, sketch) for i in tensor.shape)
+    return f"torch.empty(({shape}{',' if len(tensor.shape) == 1 else ''}), dtype=torch.{TORCH[tensor.dtype]})"
+
+
+def _python(index: nodes.Index, sketch: nodes.Sketch) -> str:
+    values = {s.name: s.value for s in sketch.sizes if not s.dynamic} | {t.name: t.value for t in sketch.tunables}
+    if isinstance(index, nodes.Int):
+        return str(index.value)
+    if isinstance(index, nodes.Sym):
+        return str(values.get(index.name, index.name))
+    left, right = _python(index.left, sketch), _python(index.right, sketch)
+    if index.op in ("min", "max"):
+        return f"{index.op}({left}, {right})"
+    text = f"({left} {index.op} {right})"
+    return str(eval(text)) if not any(c.isalpha() for c in text) else text  # digits and operators only
+
+
+def _forward_method(
+    sketch: nodes.Sketch, built: Source, prefix: str, inputs: list[nodes.Tensor], params: list[nodes.Tensor], constants: list[nodes.Tensor],
+    used: set[str], once: list[Entry], once_made: set[str],
+) -> list[str]:  # fmt: skip
+    out: list[str] = []
+    by_position = {int(t.source): t for t in inputs}
+    count = max(by_position, default=-1) + 1
+    names = [by_position[k].name if k in by_position else f"unused_{k}" for k in range(count)]
+    out.append("    def forward(self, *args, **kwargs):")
+    if count:
+        out.append(f"        if len(args) != {count} or kwargs or any(type(a) in (list, tuple, dict) for a in args):")
+        out.append("            args = _flatten((args, kwargs), [])")
+        out.append(f"        {', '.join(names)}{',' if count == 1 else ''} = args[:{count}]")
+    signature = ", ".join(f"{t.name}.shape, {t.name}.dtype" for t in inputs)
+    if inputs:
+        out.append(f"        signature = ({signature})")
+        out.append("        if signature != self._seen:")
+        out.append(f"            self._check({', '.join(t.name for t in inputs)})")
+        out.append("            self._seen = signature")
+    returned = set(_leaves(json.loads(sketch.returns)))
+    for tensor in inputs:
+        if tensor.name in used:
+            target = f"{tensor.name}_" if tensor.name in returned else tensor.name
+            out.append(f"        {target} = {tensor.name} if {tensor.name}.is_contiguous() else {tensor.name}.contiguous()")
+    dynamic = [s.name for s in sketch.sizes if s.dynamic]
+    for name in dynamic:
+        place = next(
+            ((t.name, axis) for t in inputs for axis, e in enumerate(t.shape) if isinstance(e, nodes.Sym) and e.name == name), None
+        )
+        value = f"{place[0]}.shape[{place[1]}]" if place else str(next(s.value for s in sketch.sizes if s.name == name))
+        out.append(f"        {name} = {value}")
+    for tensor in params:
+        if tensor.name in used:
+            *path, last = tensor.source.split(".")
+            owner = "self" + "".join(f"._modules[{part!r}]" for part in path)
+            place = f"{owner}.{last}" if last.isidentifier() else f"getattr({owner}, {last!r})"
+            out.append(f"        {tensor.name} = {place}")
+    for tensor in constants:
+        if tensor.name in used:
+            out.append(f"        {tensor.name} = self._{tensor.name}")
+    if once:
+        key = ", ".join(f"{p.name}.data_ptr(), {p.name}._version" for p in params if any(p.name in s.tensors for s in once))
+        chosen = ", ".join(p.name for p in params)
+        out.append(f"        made_from = ({key}{',' if key else ''})")
+        out.append("        if made_from != self._made_from:")
+        out.append(f"            self._prepare({chosen})")
+        out.append("            self._made_from = made_from")
+        for name in sorted(once_made):
+            out.append(f"        {name} = self._{name}")
+    for tensor in sketch.tensors:
+        if tensor.role in ("output", "temp") and tensor.name in used and tensor.name not in once_made:
+            out.append(f"        {tensor.name} = {_empty(sketch, tensor)}")
+    for step in built.steps:
+        if isinstance(step, Entry):
+            if not step.once:
+                pointers = [f"{t}_.data_ptr()" if t in returned and _role(sketch, t) == "input" else f"{t}.data_ptr()" for t in step.tensors]
+                out.append(f"        {prefix}{step.name}({', '.join(pointers + list(step.sizes))})")
+        else:
+            out += _library_call(sketch, step)
+    out.append(f"        return {_tree(json.loads(sketch.returns))}")
+    return out
+
+
+def _leaves(tree: object) -> list[str]:
+    if isinstance(tree, str):
+        return [tree]
+    if isinstance(tree, list):
+        return [leaf for item in tree for leaf in _leaves(item)]
+    if isinstance(tree, dict):
+        return [leaf for item in tree.values() for leaf in _leaves(item)]
+    return []
+
+
+def _tree(tree: object) -> str:
+    """The returned structure as a Python expression: lists in the JSON are tuples, `$list` are lists."""
+    if isinstance(tree, str):
+        return tree
+    if isinstance(tree, list):
+        return f"({', '.join(_tree(item) for item in tree)}{',' if len(tree) == 1 else ''})"
+    if isinstance(tree, dict):
+        if list(tree) == ["$list"]:
+            return f"[{', '.join(_tree(item) for item in tree['$list'])}]"
+        return "{" + ", ".join(f"{key!r}: {_tree(item)}" for key, item in tree.items()) + "}"
+    return repr(tree)
+
+
+def _library_call(sketch: nodes.Sketch, step: nodes.LibraryCall) -> list[str]:
+    """Track hybrid: one ATen operator left to torch; results are copied into the declared tensors."""
+    path = step.operator.split(".")
+    operator = ".".join(["torch.ops", *path] if path[0] == "aten" else ["torch.ops.aten", *path])
+    attributes = json.loads(step.attributes)
+    keywords = "".join(f", {key}={value!r}" for key, value in attributes.items())
+    lines = [f"        results = {operator}({', '.join(step.inputs)}{keywords})"]
+    if len(step.outputs) == 1:
+        return [*lines, f"        {step.outputs[0]}.copy_(results)"]
+    return [*lines, *(f"        {name}.copy_(results[{k}])" for k, name in enumerate(step.outputs))]
