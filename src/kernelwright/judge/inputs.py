@@ -33,8 +33,9 @@ def _normal(tensor: Any, dice: torch.Generator) -> Any:
 
 
 def _sparse(tensor: Any, dice: torch.Generator) -> Any:
-    """One element in 64 is left, so most sums have one or a few terms: precision lost on a term cannot average out."""
-    return _normal(tensor, dice) * (torch.rand(tensor.shape, generator=dice) < 1 / 64)
+    """One element in 64 stands out, so sums have few terms that count and precision lost on one hardly averages out. The
+    rest is small but not constant: a running sum of equal terms would drift one way, in honest kernels too."""
+    return _normal(tensor, dice) * torch.where(torch.rand(tensor.shape, generator=dice) < 1 / 64, 1.0, 2**-6)
 
 
 def _sorted(tensor: Any, dice: torch.Generator) -> Any:
@@ -54,6 +55,8 @@ DISTRIBUTIONS: dict[str, Change] = {
     "ones": lambda tensor, dice: torch.ones(tensor.shape),
 }
 """In the order in which they are worth their time."""
+
+CONSTANT = ("zeros", "ones")
 
 POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "ties", "sorted"}
 """Distributions that still say something when their values are made positive, for tasks that are not defined below zero."""

@@ -57,7 +57,13 @@ def accumulation_unit(dtype: Any) -> float:
 
 def drift(dtype: Any, reach: int) -> float:
     """Relative error of one running sum over `reach` terms: half a unit at a time, adding up like a random walk."""
-    return float(0.5 * accumulation_unit(dtype) * min(max(reach, 1), LONGEST_RUN) ** 0.5)
+    return float(0.5 * accumulation_unit(dtype) * max(reach, 1) ** 0.5)
+
+
+def effective_reach(terms: int, *, constant: bool = False) -> int:
+    """The length to reckon with. On constant data the roundings of a running sum all go one way: they add up, not their
+    squares."""
+    return min(terms, LONGEST_RUN // 16) ** 2 if constant else min(terms, LONGEST_RUN)
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,10 @@ from typing import Any
 import torch
 
 from kernelwright.errors import TaskError
-from kernelwright.judge import bundle, freshen, nulls, stopwatch
+from kernelwright.judge import bundle, freshen, nulls, numerics, stopwatch
 from kernelwright.judge.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
 from kernelwright.judge.expect import Expectation, Finding
+from kernelwright.judge.inputs import CONSTANT
 from kernelwright.judge.plan import Planner, Trial
 from kernelwright.judge.reference import Reference
 from kernelwright.judge.weights import randomised
@@ -63,7 +64,8 @@ class Referee:
         if trial in self._memory:
             self._memory.move_to_end(trial)
             return self._memory[trial]
-        made = Expectation(self.reference, trial.draw(self.reference), self.reach, label=trial.label)
+        reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
+        made = Expectation(self.reference, trial.draw(self.reference), reach, label=trial.label)
         self._memory[trial] = made
         while len(self._memory) > 1 and sum(item.nbytes for item in self._memory.values()) > REMEMBERED_BYTES:
             self._memory.popitem(last=False)
@@ -118,7 +120,8 @@ class Referee:
         if stopwatch.still_working(probe):
             return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
         label = "the inputs of a timed call"
-        return Expectation(self.reference, self._timed[call], self.reach, label=label).check_outputs(outputs)
+        reach = numerics.effective_reach(self.reach)
+        return Expectation(self.reference, self._timed[call], reach, label=label).check_outputs(outputs)
 
     def _facts(self) -> dict[str, Any]:
         """A first run: what goes in and comes out, how long it takes, what it has to move and compute."""
