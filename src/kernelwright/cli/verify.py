@@ -14,8 +14,10 @@ JUDGED = ("cpp", "python")
 
 
 def verify_command(
-    task: Annotated[str, typer.Argument(help="A task file (Model, get_inputs, get_init_inputs), or module.py:ClassName.")],
-    kernel: Annotated[str, typer.Argument(help="A Python file that defines ModelNew.")],
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="A task file (Model, get_inputs, get_init_inputs), or module.py:ClassName.")
+    ],
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A Python file that defines ModelNew.")],
     dsl: Annotated[
         str | None, typer.Option(help=f"Language of the kernel: {', '.join(LANGUAGES)}; guessed if not given.")
     ] = None,

@@ -1,0 +1,70 @@
+"""doctor: what it finds is what is there, and what is missing comes with the command that adds it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from kernelwright.cli import doctor
+
+NOTHING: dict[str, str | None] = dict.fromkeys(doctor.COMPILERS)
+PACKAGES: dict[str, str | None] = {"torch": "2.13", "triton": None, "tilelang": "0.1"}
+
+
+def test_without_a_compiler_cpp_is_missing_and_the_exit_code_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(doctor, "compiler_version", lambda name: None)
+    assert doctor.doctor_command(sandbox=False, as_json=True) == 1
+    way = json.loads(capsys.readouterr().out)["ways"][0]
+    assert (way["language"], way["state"], way["add"]) == ("cpp", "missing", "apt-get install g++")
+
+
+def test_clang_alone_is_enough_for_cpp() -> None:
+    assert doctor.ways({**NOTHING, "clang++": "clang++ 19.1"}, PACKAGES, [])[0].state == "ready"
+
+
+def test_what_is_not_built_yet_is_never_called_ready() -> None:
+    rows = doctor.ways(dict.fromkeys(doctor.COMPILERS, "1.0"), dict.fromkeys(doctor.PACKAGES, "1.0"), ["a GPU"])
+    states = {row.language: row.state for row in rows}
+    assert states["cpp"] == states["python"] == "ready"
+    assert {states[name] for name in ("triton", "tilelang", "cuda_c")} == {"not built yet"}
+
+
+def test_a_missing_package_comes_with_the_command_that_adds_it() -> None:
+    adds = {row.language: row.add for row in doctor.ways(NOTHING, PACKAGES, [])}
+    assert adds["triton"] == "pip install triton"
+    assert adds["tilelang"] == ""
+
+
+def test_a_compilers_version_is_read_and_a_broken_one_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, script in (
+        ("g++", "echo 'g++ (Debian) 12.2.0'"),
+        ("nvcc", "echo 'Copyright (c) 2005-2025'; echo 'release 13.0, V13'"),
+        ("ninja", "exit 3"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    assert doctor.compiler_version("g++") == "g++ 12.2.0"
+    assert doctor.compiler_version("nvcc") == "nvcc 13.0"
+    assert doctor.compiler_version("ninja") is None
+    assert doctor.compiler_version("clang++") is None
+
+
+def test_a_gpu_is_named_by_its_drivers_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'NVIDIA H100'\necho 'NVIDIA H100'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    assert doctor.find_gpus() == ["NVIDIA H100", "NVIDIA H100"]
+
+
+def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    doctor.doctor_command(sandbox=False)
+    text = capsys.readouterr().out
+    for words in ("cpp", "roofline", "GB/s", "sandbox", "targets"):
+        assert words in text
