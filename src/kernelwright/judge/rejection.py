@@ -63,7 +63,7 @@ def from_channel(error: ChannelError, worker: Worker, doing: str, seconds: float
     if ended == Exit("signal", 24):
         return Rejected(Status.timed_out, f"{doing} used more CPU time than it may")
     if isinstance(error, ChannelTimeout):
-        return Rejected(Status.timed_out, f"{doing} did not finish within {seconds:.0f} s")
+        return Rejected(Status.timed_out, f"{doing} did not finish within its time limit of {seconds:.0f} s")
     if isinstance(error, ChannelClosed) and ended.kind == "unknown":
         return Rejected(Status.crashed, f"{doing} failed: the process closed the judge's channel")
     return Rejected(Status.crashed, f"{doing} failed: {ended}")
