@@ -112,7 +112,7 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
         drafts.append(
             {
                 "sketch": to_source(design.sketch),
-                "kernel": coder.lower(design.sketch, state=state),
+                "kernel": coder.lower(design.sketch, state=state, shapes=design.shapes),
                 "notes": list(design.notes),
                 "predicted_ms": design.cost * 1e3,
             }

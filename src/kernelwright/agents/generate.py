@@ -18,7 +18,7 @@ from kernelwright.agents.drafts import Draft, Drafter, Request
 from kernelwright.agents.effort import Effort
 from kernelwright.agents.folder import JobFolder
 from kernelwright.judge import Judge
-from kernelwright.judge.verdict import Verdict
+from kernelwright.judge.verdict import Track, Verdict
 from kernelwright.task import Task
 
 Say = Callable[[str], None]
@@ -30,7 +30,7 @@ class Job:
 
     task: Task
     dsl: str
-    track: str
+    track: Track
     effort: Effort
     budget: float | None = None
     timing: bool = True
@@ -68,7 +68,9 @@ def generate(job: Job, judge: Judge, folder: JobFolder, say: Say = lambda line: 
             timing=job.timing,
             compile_contender=job.compile_contender,
         )
-        folder.journal("judged", kernel=_digest(draft.kernel), status=verdict.status, reason=verdict.reason, ms=_milliseconds(verdict))
+        folder.journal(
+            "judged", kernel=_digest(draft.kernel), status=verdict.status, reason=verdict.reason, ms=_milliseconds(verdict)
+        )
         timed += verdict.ok
         candidate = Generated(draft, verdict, number, time.monotonic() - started)
         if best is None or _better(candidate, best):

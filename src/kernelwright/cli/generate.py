@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +13,9 @@ def generate_command(
     dsl: Annotated[str, typer.Option(help="Language of the kernel.")] = "cpp",
     target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "cpu",
     model: Annotated[str, typer.Option(help="Who thinks: builtin needs no key and no network.")] = "builtin",
-    track: Annotated[str, typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")] = "pure",
+    track: Annotated[
+        str, typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")
+    ] = "pure",
     effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "quick",
     budget: Annotated[str | None, typer.Option(help="Stop after this long, e.g. 60s or 5m.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the result.")] = None,
@@ -41,8 +43,6 @@ def generate_command(
         raise ConfigError(f"language {dsl!r} cannot be generated yet; choose --dsl cpp")
     if target not in ("cpu", "auto"):
         raise ConfigError(f"target {target!r} cannot be generated for yet; choose --target cpu")
-    if track not in ("pure", "hybrid"):
-        raise ConfigError(f"track {track!r} is unknown; choose pure or hybrid")
     preset = efforts.preset(effort)
     seconds = efforts.seconds(budget) if budget else None
     found = Task.from_path(task)

@@ -23,8 +23,8 @@ class Language(Protocol):
     name: str
     skills: Path
 
-    def lower(self, sketch: Sketch, *, state: State = (), threads: int | None = None) -> str:
-        """One self-contained Python file that defines `ModelNew`."""
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One self-contained Python file that defines `ModelNew`; `shapes` are sketches for the task's other input shapes."""
 
     def facts(self) -> dict[str, str]:
         """What of this machine the language uses, and what is missing, by name."""

@@ -6,7 +6,7 @@
 4. `elements`     one element as a C expression
 5. `gemm`         the register-blocked matrix product
 6. `prelude_text` the C++ functions a source uses, from prelude/*.h
-7. `module_file`  the Python file around it
+7. `module_file`  the Python file around it, whose methods `forward` writes
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+from kernelwright.dsl.language import State
 from kernelwright.sketch.nodes import Sketch
 
 
@@ -25,9 +27,9 @@ class Cpp:
     name = "cpp"
     skills = Path(__file__).parent / "skills"
 
-    def lower(self, sketch: Sketch, *, state: object = (), threads: int | None = None) -> str:
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, the C++ source, a loader and `ModelNew`."""
-        return lower(sketch, state=state, threads=threads)
+        return lower(sketch, state=state, shapes=shapes, threads=threads)
 
     def facts(self) -> dict[str, str]:
         """The compiler and what it would compile for."""
@@ -38,12 +40,14 @@ class Cpp:
         return {"compiler": version[0] if version else compiler, "threads": str(os.cpu_count())}
 
 
-def lower(sketch: Sketch, *, state: object = (), threads: int | None = None) -> str:
-    """Lowers a sketch to a kernel file; `state` lists the reference's state_dict so that it can be loaded in full."""
+def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+    """Lowers a sketch to a kernel file. `state` lists the reference's state_dict so that it can be loaded in full; `shapes` are
+    sketches of the same module for other input shapes, among which the file chooses when it is called."""
     from kernelwright.dsl.cpp import kernel, module_file
     from kernelwright.sketch.print import to_source
 
-    return module_file.render(sketch, kernel.source(sketch, threads=threads), tuple(state), to_source(sketch))  # type: ignore[arg-type]
+    programs = [module_file.Program(each, kernel.source(each, threads=threads), to_source(each)) for each in (sketch, *shapes)]
+    return module_file.render(programs, tuple(state))
 
 
 LANGUAGE = Cpp()

@@ -25,6 +25,12 @@ def number(index: nodes.Index, sizes: dict[str, int]) -> int:
     return int(evaluate(index, sizes))
 
 
+def input_shapes(sketch: nodes.Sketch) -> dict[int, tuple[int, ...]]:
+    """The shape of each input that the sketch reads, by its position among the flattened arguments."""
+    sizes = {s.name: s.value for s in sketch.sizes}
+    return {int(t.source): tuple(number(i, sizes) for i in t.shape) for t in sketch.tensors if t.role == "input"}
+
+
 def attributes(sketch: nodes.Sketch) -> list[str]:
     """What the constructor sets: the sketch's constants, and nothing seen or prepared yet."""
     values = dict(sketch.constants)
@@ -34,7 +40,9 @@ def attributes(sketch: nodes.Sketch) -> list[str]:
             numbers = json.dumps(values[tensor.source]).replace("Infinity", "float('inf')").replace("NaN", "float('nan')")
             numbers = numbers.replace("true", "True").replace("false", "False")
             shape = [number(i, {s.name: s.value for s in sketch.sizes}) for i in tensor.shape]
-            out.append(f"        self._{tensor.name} = torch.tensor({numbers}, dtype=torch.{TORCH[tensor.dtype]}).reshape({shape})")
+            out.append(
+                f"        self._{tensor.name} = torch.tensor({numbers}, dtype=torch.{TORCH[tensor.dtype]}).reshape({shape})"
+            )
     return [*out, "        self._seen = None", "        self._made_from = None", ""]
 
 
@@ -70,9 +78,9 @@ def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]
             if isinstance(extent, nodes.Sym) and extent.name in dynamic:
                 shape.append(extent.name)
             else:
-                number = number(extent, sizes)
-                shape.append(str(number))
-                tests.append(f"{tensor.name}.shape[{axis}] == {number}")
+                fixed = number(extent, sizes)
+                shape.append(str(fixed))
+                tests.append(f"{tensor.name}.shape[{axis}] == {fixed}")
         wanted = f"argument {tensor.source} must be a {TORCH[tensor.dtype]} tensor of shape [{', '.join(shape)}]"
         out += [f"        if not ({' and '.join(tests)}):"]
         out += [f'            raise ValueError(f"{wanted}, not {{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}")']
@@ -142,7 +150,8 @@ def _forward_method(
     dynamic = [s.name for s in sketch.sizes if s.dynamic]
     for name in dynamic:
         place = next(
-            ((t.name, axis) for t in inputs for axis, e in enumerate(t.shape) if isinstance(e, nodes.Sym) and e.name == name), None
+            ((t.name, axis) for t in inputs for axis, e in enumerate(t.shape) if isinstance(e, nodes.Sym) and e.name == name),
+            None,
         )
         value = f"{place[0]}.shape[{place[1]}]" if place else str(next(s.value for s in sketch.sizes if s.name == name))
         out.append(f"        {name} = {value}")
@@ -150,8 +159,8 @@ def _forward_method(
         if tensor.name in used:
             *path, last = tensor.source.split(".")
             owner = "self" + "".join(f"._modules[{part!r}]" for part in path)
-            place = f"{owner}.{last}" if last.isidentifier() else f"getattr({owner}, {last!r})"
-            out.append(f"        {tensor.name} = {place}")
+            value = f"{owner}.{last}" if last.isidentifier() else f"getattr({owner}, {last!r})"
+            out.append(f"        {tensor.name} = {value}")
     for tensor in constants:
         if tensor.name in used:
             out.append(f"        {tensor.name} = self._{tensor.name}")
@@ -170,7 +179,10 @@ def _forward_method(
     for step in built.steps:
         if isinstance(step, Entry):
             if not step.once:
-                pointers = [f"{t}_.data_ptr()" if t in returned and _role(sketch, t) == "input" else f"{t}.data_ptr()" for t in step.tensors]
+                pointers = [
+                    f"{t}_.data_ptr()" if t in returned and _role(sketch, t) == "input" else f"{t}.data_ptr()"
+                    for t in step.tensors
+                ]
                 out.append(f"        {prefix}{step.name}({', '.join(pointers + list(step.sizes))})")
         else:
             out += _library_call(sketch, step)

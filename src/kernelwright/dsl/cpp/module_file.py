@@ -12,12 +12,10 @@ from dataclasses import dataclass
 
 from kernelwright.dsl.cpp import forward
 from kernelwright.dsl.cpp.kernel import Entry, Source
+from kernelwright.dsl.language import State
 from kernelwright.sketch import nodes
 
-State = Sequence[tuple[str, Sequence[int], str, bool]]
-"""(name, shape, dtype as torch prints it without `torch.`, is it a buffer) for each entry of the reference's state_dict."""
-
-FLAGS = "-O3 -march=native -fopenmp -shared -fPIC -std=c++20 -fno-math-errno -fno-trapping-math -w".split()
+FLAGS = ["-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-w"]
 
 _LOADER = '''
 FLAGS = {flags!r}
@@ -87,15 +85,15 @@ class _Shape:
 
 '''
 
-_CHOOSE = '''
+_CHOOSE = """
     def forward(self, *args, **kwargs):
         flat = _flatten((args, kwargs), [])
-        shapes = tuple(tuple(item.shape) for item in flat if isinstance(item, torch.Tensor))
+        shapes = tuple(tuple(flat[position].shape) for position in {positions})
         program = self._programs.get(shapes)
         if program is None:
-            raise ValueError(f"this kernel was made for inputs of the shapes {list(self._programs)}, not {shapes}")
+            raise ValueError(f"this kernel was made for inputs of the shapes {{list(self._programs)}}, not {{shapes}}")
         return program.forward(*args, **kwargs)
-'''
+"""
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,9 @@ def render(programs: Sequence[Program], state: State) -> str:
     entries = _complete([program.sketch for program in programs], state)
     if len(programs) == 1:
         return "\n".join([*parts, _single(programs[0], entries)])
-    return "\n".join([*parts, _CHOICE, *(_variant(program, number) for number, program in enumerate(programs)), _chooser(programs, entries)])
+    return "\n".join(
+        [*parts, _CHOICE, *(_variant(program, number) for number, program in enumerate(programs)), _chooser(programs, entries)]
+    )
 
 
 def _line(text: str) -> str:
@@ -173,7 +173,11 @@ def _constructor(entries: list[tuple[str, tuple[int, ...], str, bool]]) -> list[
 
 
 def _single(program: Program, entries: list[tuple[str, tuple[int, ...], str, bool]]) -> str:
-    lines = [*_constructor(entries), *forward.attributes(program.sketch), *forward.methods(program.sketch, program.built, _prefix(""))]
+    lines = [
+        *_constructor(entries),
+        *forward.attributes(program.sketch),
+        *forward.methods(program.sketch, program.built, _prefix("")),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -183,7 +187,9 @@ def _variant(program: Program, number: int) -> str:
 
 
 def _chooser(programs: Sequence[Program], entries: list[tuple[str, tuple[int, ...], str, bool]]) -> str:
+    shapes = [forward.input_shapes(program.sketch) for program in programs]
+    positions = sorted(set.intersection(*(set(each) for each in shapes)))
     lines = [*_constructor(entries), "        self._programs = {"]
-    for number, program in enumerate(programs):
-        lines.append(f"            {forward.input_shapes(program.sketch)}: _Shape{number}(self),")
-    return "\n".join([*lines, "        }"]) + "\n" + _CHOOSE
+    for number, each in enumerate(shapes):
+        lines.append(f"            {tuple(each[position] for position in positions)}: _Shape{number}(self),")
+    return "\n".join([*lines, "        }"]) + "\n" + _CHOOSE.format(positions=positions)
