@@ -56,6 +56,8 @@ DISTRIBUTIONS: dict[str, Change] = {
 }
 """In the order in which they are worth their time."""
 
+TOUCHED = 48
+
 CONSTANT = ("zeros", "ones")
 
 POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "ties", "sorted"}
@@ -101,6 +103,25 @@ def redistribute(
 
     result = [tree.transform(item, apply) for item in inputs]
     return result if changed[1] else None
+
+
+def touched(inputs: list[Any], seed: int) -> list[Any]:
+    """The same inputs with a few dozen elements of each tensor replaced by other elements of it, so what was legal stays
+    legal."""
+    dice = torch.Generator().manual_seed(seed)
+
+    def apply(tensor: Any) -> Any:
+        if tensor.numel() < 2:
+            return tensor
+        changed = tensor.clone(memory_format=torch.contiguous_format)
+        flat = changed.view(-1)
+        count = min(TOUCHED, max(1, tensor.numel() // 16))
+        quarter = tensor.numel() // 4  # both ends stay: a kernel may recognise inputs by their first or last elements
+        to = torch.randint(quarter, tensor.numel() - quarter, (count,), generator=dice)
+        flat[to] = flat[torch.randint(0, tensor.numel(), (count,), generator=dice)]
+        return changed
+
+    return [tree.transform(item, apply) for item in inputs]
 
 
 def strided(inputs: list[Any], seed: int) -> list[Any] | None:

@@ -8,6 +8,7 @@ defined below zero, positive values are tried, then one input alone.
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
 from collections.abc import Callable
@@ -36,6 +37,8 @@ class Trial:
     positive: bool = False
     only: int | None = None
     strided: bool = False
+    touched: bool = False
+    """The same inputs as the untouched trial of this seed, but for a few dozen elements: for kernels that recognise inputs."""
 
     @property
     def label(self) -> str:
@@ -43,6 +46,7 @@ class Trial:
         words = "the task's own inputs" if self.distribution == "own" else f"{self.distribution} inputs"
         if self.positive:
             words = f"positive {words}"
+        words += ", a few elements changed" if self.touched else ""
         return words + (f", shape {self.workload}" if self.workload else "") + (", not contiguous" if self.strided else "")
 
     def draw(self, reference: Reference) -> list[Any]:
@@ -51,6 +55,8 @@ class Trial:
         if self.distribution != "own":
             other = drawing.redistribute(drawn, self.distribution, self.seed + 1, positive=self.positive, only=self.only)
             drawn = other if other is not None else drawn
+        if self.touched:
+            drawn = drawing.touched(drawn, self.seed + 3)
         if self.strided:
             drawn = drawing.strided(drawn, self.seed + 2) or drawn
         return drawn
@@ -85,7 +91,8 @@ class Planner:
             others.insert(min(2, len(others)), Trial(self._seed(), strided=True))
         if time.monotonic() - started + 2.0 * cost * (len(own) + len(others)) < budget:
             own += [Trial(self._seed()) for _ in range(MOST_SEEDS - SEEDS)]
-        return [own[0], *others[:1], *own[1:], *others[1:]]
+        touched = dataclasses.replace(own[0], touched=True)
+        return [own[0], touched, *others[:1], *own[1:], *others[1:]]
 
     def _order(self) -> list[str]:
         """The most telling ones first, the rest in an order nobody can foresee."""

@@ -4,8 +4,8 @@ go out.
 `Referee` is the plain object (tests use it without a process); `serve` puts it behind a channel. Requests, by `op`:
 
 - `open`         {path, source, class_name, seed?}    → {facts} and the constructor's arguments as a bundle
-- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state; or {mode: "seed",
-  seed}
+- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state;
+  or {mode: "seed", seed, finding}, where a finding means that the kernel has no room for a weight
 - `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
 - `draw`         {trial}                              → {header} and the inputs as a bundle
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
@@ -34,7 +34,7 @@ from kernelwright.judge.expect import Expectation, Finding
 from kernelwright.judge.inputs import CONSTANT
 from kernelwright.judge.plan import Planner, Trial
 from kernelwright.judge.reference import Reference
-from kernelwright.judge.weights import randomised
+from kernelwright.judge.weights import constants, randomised
 from kernelwright.task import Task, tree
 from kernelwright.task.load import load_task, require_outputs
 
@@ -80,9 +80,22 @@ class Referee:
         if not fits or not own:
             self.reference.set_weights(self.loaded.construct(self.seed).state_dict())
             return "seed", None
-        state = randomised(self.loaded.construct(self.seed), self.seed + 1)
+        # Another seed than the candidate was constructed under: what it copied from its weights in __init__ is stale now.
+        state = randomised(self.loaded.construct(self.seed + 1), self.seed + 2)
         self.reference.set_weights(state)
         return "names", state
+
+    def unheard(self, names: dict[str, list[int]] | None) -> Finding | None:
+        """Under the seed convention constant weights (an affine 1 and 0) cannot be varied. A kernel that has no tensor of
+        such a weight's shape cannot be using it: that is a finding."""
+        room = [list(shape) for shape in (names or {}).values()]
+        for name in constants(self.reference.model):
+            shape = list(self.reference.model.state_dict()[name].shape)
+            if shape not in room:
+                reason = f"the kernel ignores {name}: it has no parameter or buffer of shape {shape} that could hold it"
+                return {"status": "wrong_values", "reason": reason, "mismatch": None}
+            room.remove(shape)
+        return None
 
     def plan(self, budget_s: float) -> list[Trial]:
         """Choose the trials for about this many seconds of the referee's work."""
@@ -156,7 +169,15 @@ class Referee:
             "eager_seconds": self._eager_seconds(workloads[0]),
             "state": {name: list(value.shape) for name, value in state.items()},
             "seed": self.seed,
+            "aliases_inputs": self._aliases(workloads[0]),
         }
+
+    def _aliases(self, inputs: list[Any]) -> bool:
+        """Whether the reference returns (a view of) an input: then a kernel may do so too."""
+        own = tree.transform(inputs, lambda tensor: tensor.clone())
+        places = {tensor.untyped_storage().data_ptr() for tensor in tree.tensors(own)}
+        output = self.loaded.forward(self.reference.model, own)
+        return any(tensor.numel() and tensor.untyped_storage().data_ptr() in places for tensor in tree.tensors(output))
 
     def _eager_seconds(self, inputs: list[Any]) -> float:
         """Best of a few calls: a rough figure for planning, not a measurement."""
@@ -247,7 +268,7 @@ class _Service:
     def weights(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         mode, state = referee.weights(message.get("names"))
         if state is None:
-            return {"ok": True, "mode": mode, "seed": referee.seed}, []
+            return {"ok": True, "mode": mode, "seed": referee.seed, "finding": referee.unheard(message.get("names"))}, []
         packed = bundle.pack(state)
         return {"ok": True, "mode": mode, "header": packed.header}, [packed.fd]
 

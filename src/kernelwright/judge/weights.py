@@ -32,6 +32,13 @@ def randomised(model: Any, seed: int) -> dict[str, Any]:
     return state
 
 
+def constants(model: Any) -> list[str]:
+    """Names of the weights that `randomised` would give other values although nobody drew them: what a kernel could ignore."""
+    drawn = model.state_dict()
+    changed = randomised(model, 0)
+    return [name for name, value in drawn.items() if not torch.equal(value, changed[name])]
+
+
 def is_constant(value: Any) -> bool:
     """All elements are equal: an initial value that nobody drew."""
     return bool((value == value.reshape(-1)[0]).all())
