@@ -67,10 +67,9 @@ def flat_positions(places: Sequence[Place], shape: Sequence[int]) -> tuple[torch
         if isinstance(place, torch.Tensor):
             at = place.to(torch.int64).reshape([*place.shape, *([1] * spans)])
         else:
+            seen += place.kept
             at = place.start + torch.arange(place.extent) * place.step
-            if place.kept:
-                seen += 1
-                at = at.reshape([-1] + [1] * (spans - seen))
+            at = at.reshape([place.extent] + [1] * (spans - seen) if place.kept else [])
         valid = valid & (at >= 0) & (at < size)
         flat = flat + at * step
     return flat.broadcast_to(full), valid.broadcast_to(full)
