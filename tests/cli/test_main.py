@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -128,31 +128,30 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
     kernel.write_text(
         "import time, torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        time.sleep(600)\n"
     )
-    marker = f"KW_TEST={os.getpid()}"
-    command = [sys.executable, "-c", "from kernelwright.cli.main import main; main()", "verify", str(task), str(kernel)]
-    environment = {**os.environ, "KW_TEST": str(os.getpid())}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    # The template's command line carries the import path, and its forks keep that command line: the folder's name marks them all.
+    code = f"import sys; sys.path.append({str(tmp_path)!r}); from kernelwright.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "verify", str(task), str(kernel)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     deadline = time.monotonic() + 60
-    while len(_marked(marker)) < 4 and time.monotonic() < deadline:
-        time.sleep(0.2)
+    while len(_marked(tmp_path)) < 5 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(_marked(tmp_path)) >= 5
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert process.stderr is not None
     assert "interrupted" in process.stderr.read()
-    deadline = time.monotonic() + 15
-    while _marked(marker) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert _marked(marker) == []
+    deadline = time.monotonic() + 10
+    while _marked(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert _marked(tmp_path) == []
 
 
-def _marked(marker: str) -> list[int]:
-    """Processes other than ours whose environment at start carries the marker."""
+def _marked(folder: Path) -> list[int]:
+    """Running processes whose command line names the folder."""
     found = []
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if marker.encode() in (entry / "environ").read_bytes().split(b"\0"):
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if str(folder).encode() in (entry / "cmdline").read_bytes():
                     found.append(int(entry.name))
-            except OSError:
-                continue
     return found

@@ -47,6 +47,8 @@ def run(arguments: list[str]) -> int:
     try:
         outcome = build_app(arguments)(args=arguments, prog_name="kernelwright", standalone_mode=False)
         sys.stdout.flush()
+        if outcome == INTERRUPTED:  # typer's own answer to Ctrl-C
+            raise KeyboardInterrupt
         return outcome if isinstance(outcome, int) else 0
     except KernelwrightError as error:
         return _say(str(error), error.exit_code, arguments)
