@@ -129,29 +129,46 @@ class _Conv:
         kernel = Kernel(self.names.fresh("conv"), tuple(self.tasks(packed, tiling)))
         useful = self.p.out_spatial[-1] * tiling.rows / max(tiling.flat * ceil_div(self.p.out_spatial[-1], tiling.columns), 1)
         cost = self.p.flops / (self.machine.flops * self.machine.threads * 0.75 * min(1.0, max(useful, 0.2)))
-        shape = ints(*self.p.kernel, self.p.out_channels, self.group_in)
-        return Piece((pack, kernel), (Tensor(packed, shape, self.p.dtype, "temp"),), (), cost)
+        return Piece((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), cost)
 
     def packed_weight(self) -> tuple[str, Kernel]:
-        """Weights as [*kernel, out channel, channel in group]: the products read whole rows of channels."""
-        p = self.p
-        name = self.names.fresh("weight_packed")
-        o = self.names.fresh("o")
-        taps = [span(0, k) for k in p.kernel]
-        order = (*range(1, p.rank + 1), 0)  # [channel, *kernel] -> [*kernel, channel]
-        channels = span(0, self.group_in)
+        """Weights as [*taps, out channel, channel in group]: the products read whole rows of channels. An axis with several phases
+        has two axes of taps, (phase, tap of the phase), so that every position that a loop can name exists."""
+        p, fresh = self.p, self.names.fresh
+        name = fresh("weight_packed")
+        g, o = fresh("g"), fresh("o")
+        phases: list[str | int] = [fresh("phase") if line.phases > 1 else 0 for line in self.lines]
+        taps = [fresh("tap") for _ in self.lines]
+        kernel_at = [at(line.tap(phase, t)) for line, phase, t in zip(self.lines, phases, taps, strict=True)]
         if p.transposed:
-            g = self.names.fresh("g")
-            tile = self.load_w((span(mul(g, self.group_in), self.group_in), at(o), *taps))
-            region: tuple[nodes.Axis, ...] = (*taps, at(add(mul(g, self.group_out), o)), channels)
-            body = [loop("parallel", o, 0, self.group_out, 1, [nodes.Store(name, region, nodes.Permute(tile, order))])]
-            nest = loop("parallel", g, 0, p.groups, 1, body)
+            tile = self.load_w((span(mul(g, self.group_in), self.group_in), at(o), *kernel_at))
+            row = add(mul(g, self.group_out), o)
         else:
-            tile = self.load_w((at(o), channels, *taps))
-            nest = loop(
-                "parallel", o, 0, p.out_channels, 1, [nodes.Store(name, (*taps, at(o), channels), nodes.Permute(tile, order))]
-            )
-        return name, Kernel(self.names.fresh("pack_weight"), (nest,), once=p.weight_constant)
+            tile = self.load_w((at(o), span(0, self.group_in), *kernel_at))
+            row = add(o, 0)
+        region = (*self.taps_at(phases, taps), at(row), span(0, self.group_in))
+        body: list[Statement] = [nodes.Store(name, region, tile)]
+        for line, phase, t in zip(reversed(self.lines), reversed(phases), reversed(taps), strict=True):
+            body = [loop("range", t, 0, line.tap_count(phase), 1, body)]
+            if isinstance(phase, str):
+                body = [loop("range", phase, 0, line.phases, 1, body)]
+        body = [loop("parallel", o, 0, self.group_out if p.transposed else p.out_channels, 1, body)]
+        if p.transposed:
+            body = [loop("parallel", g, 0, p.groups, 1, body)]
+        return name, Kernel(fresh("pack_weight"), tuple(body), once=p.weight_constant)
+
+    def packed_shape(self) -> tuple[Index, ...]:
+        taps: list[int] = []
+        for line in self.lines:
+            taps += [line.phases, line.taps] if line.phases > 1 else [line.kernel]
+        return ints(*taps, self.p.out_channels, self.group_in)
+
+    def taps_at(self, phases: Sequence[str | int], taps: Sequence[str | int]) -> list[nodes.Axis]:
+        """Where in the packed weights the taps of these phases lie."""
+        axes: list[nodes.Axis] = []
+        for line, phase, t in zip(self.lines, phases, taps, strict=True):
+            axes += [at(phase), at(t)] if line.phases > 1 else [at(t)]
+        return axes
 
     def tasks(self, packed: str, tiling: Tiling) -> list[Statement]:
         """Parallel loops over images, groups, output positions and blocks of output channels."""
@@ -259,10 +276,9 @@ class _Conv:
         window = Var(fresh("window"))
         flat = nodes.Reshape(x, ints(t.channels, t.tile_rows * t.pitch)) if self.has_rows else x
         shift = add(mul(self.row.offset(kh), t.pitch), self.column.offset(kw))
-        kernel_at = [at(line.tap(phase, k)) for line, phase, k in zip(lines, phases, tap, strict=True)]
-        if not self.has_rows:
-            kernel_at.pop(-2)
-        weight = nodes.Load(packed, (*kernel_at, span(first_out, t.out_channels), span(c, t.channels)), 0)
+        used = [k for k in range(len(lines)) if self.has_rows or k != len(lines) - 2]
+        taps = self.taps_at([phases[k] for k in used], [tap[k] for k in used])
+        weight = nodes.Load(packed, (*taps, span(first_out, t.out_channels), span(c, t.channels)), 0)
         part = nodes.Part(flat, (span(0, t.channels), span(shift, t.flat)))
         step: list[Statement] = [Assign(window.name, part), Assign(acc.name, Gemm(weight, window, acc))]
         step = [loop("range", kw, 0, self.column.tap_count(phases[-1]), 1, step)]
