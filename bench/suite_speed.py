@@ -38,7 +38,13 @@ def main() -> None:
             for entry in entries[: options.limit]:
                 if (suite, entry.name) in done:
                     continue
-                row = {"suite": suite, "task": entry.name, "family": entry.family, **_one(entry, suite, judge, Path(scratch), options), **machine}
+                row = {
+                    "suite": suite,
+                    "task": entry.name,
+                    "family": entry.family,
+                    **_one(entry, suite, judge, Path(scratch), options),
+                    **machine,
+                }
                 with options.out.open("a") as file:
                     file.write(json.dumps(row) + "\n")
                 print(f"{suite:7} {entry.name:44} {row['status']:14} {_times(row)}", flush=True)
@@ -80,14 +86,18 @@ def summary(rows: list[dict[str, Any]]) -> str:
         mine = [row for row in rows if row["suite"] == suite]
         right = [row for row in mine if row["status"] == "correct"]
         over_eager = [row["timing"]["speedup"] for row in right if row["timing"]]
-        over_compile = [row["timing"]["speedup_vs_compile"] for row in right if row["timing"] and row["timing"]["speedup_vs_compile"]]
+        over_compile = [
+            row["timing"]["speedup_vs_compile"] for row in right if row["timing"] and row["timing"]["speedup_vs_compile"]
+        ]
         lines.append(
             f"{suite}: {len(right)}/{len(mine)} correct; geomean over eager {geomean(over_eager):.2f}x (failures as 1.0x: "
             f"{geomean(over_eager + [1.0] * (len(mine) - len(over_eager))):.2f}x), over torch.compile {geomean(over_compile):.2f}x; "
             f"fast_1 {sum(value > 1 for value in over_eager)}/{len(mine)}; median seconds to a verdict "
             f"{sorted(row['seconds'] for row in mine)[len(mine) // 2]:.1f}"
         )
-        slow = sorted((row for row in right if row["timing"] and row["timing"]["speedup"] < 1), key=lambda row: row["timing"]["speedup"])
+        slow = sorted(
+            (row for row in right if row["timing"] and row["timing"]["speedup"] < 1), key=lambda row: row["timing"]["speedup"]
+        )
         lines += [f"  {row['task']:44} {row['timing']['speedup']:.2f}x" for row in slow]
         lines += [f"  {row['task']:44} {row['status']}: {row['reason'][:140]}" for row in mine if row["status"] != "correct"]
     return "\n".join(lines)
