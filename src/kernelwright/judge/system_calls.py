@@ -34,7 +34,6 @@ def check(result: int) -> int:
 
 
 def prctl(option: int, first: int = 0, second: object = 0) -> None:
-    LIBC.prctl.argtypes = None
     value = second if not isinstance(second, int) else ctypes.c_ulong(second)
     check(LIBC.prctl(option, ctypes.c_ulong(first), value, ctypes.c_ulong(0), ctypes.c_ulong(0)))
 

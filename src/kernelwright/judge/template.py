@@ -152,7 +152,8 @@ class Template:
         self._folder = Path(tempfile.mkdtemp(prefix="kernelwright-"))
         self._folder.chmod(0o711)
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-        code = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from kernelwright.judge.nursery import main; main(int(sys.argv[1]))"
+        code = "import json, sys; sys.path[:] = json.loads(sys.argv[2])\n"
+        code += "from kernelwright.judge.nursery import main; main(int(sys.argv[1]))"
         with (self._folder / "template.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, str(theirs.fileno()), json.dumps(_search_path())],

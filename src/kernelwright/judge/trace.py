@@ -200,7 +200,7 @@ def _dispatch_mode(trace: Trace) -> Any:
     from torch import Tensor
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Listen(TorchDispatchMode):
+    class Listen(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = func.name().split(".")[0]
             result = func(*args, **(kwargs or {}))

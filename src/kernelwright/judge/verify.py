@@ -30,6 +30,7 @@ from kernelwright.judge.session import Session, Times
 from kernelwright.judge.template import Template
 from kernelwright.judge.verdict import Status, Track, Verdict
 from kernelwright.target import Target
+from kernelwright.target.cpu import physical_cores
 from kernelwright.task import Task
 
 TAIL = 2000
@@ -153,10 +154,7 @@ def as_kernel(kernel: Kernel | str | Path, dsl: str | None) -> Kernel:
 
 def default_threads() -> int:
     """Physical cores that this process may use: what every contender gets."""
-    import psutil
-
-    allowed = len(os.sched_getaffinity(0))
-    return max(1, min(psutil.cpu_count(logical=False) or allowed, allowed))
+    return max(1, min(physical_cores(), len(os.sched_getaffinity(0))))
 
 
 def _praise(session: Session, measured: clock.Measurement | None) -> str:
