@@ -218,6 +218,8 @@ class Builder:
 def _plain(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {str(k): _plain(t) for k, t in tree.items()}
-    if isinstance(tree, list | tuple):
+    if isinstance(tree, list):
+        return {"$list": [_plain(t) for t in tree]}
+    if isinstance(tree, tuple):
         return [_plain(t) for t in tree]
     return tree
