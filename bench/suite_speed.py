@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright import suites
+from kernelwright.agents.drafts import Drafter
 from kernelwright.agents.effort import preset
 from kernelwright.agents.folder import open_folder
 from kernelwright.agents.generate import Job, generate
 from kernelwright.errors import KernelwrightError
 from kernelwright.judge import Judge
-from kernelwright.target import cpu
+from kernelwright.target.cpu import describe_host
 from kernelwright.task import Task
 
 
@@ -31,8 +32,8 @@ def main() -> None:
     options = _arguments()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done = {(row["suite"], row["task"]) for row in read(options.out)}
-    machine = {"cpu": cpu.model_name(), "system": platform.platform(), "date": time.strftime("%Y-%m-%d")}
-    with Judge() as judge, tempfile.TemporaryDirectory() as scratch:
+    machine = {"cpu": describe_host().name, "system": platform.platform(), "date": time.strftime("%Y-%m-%d")}
+    with Drafter() as drafter, Judge() as judge, tempfile.TemporaryDirectory() as scratch:
         for suite in options.suites:
             entries = [entry for entry in suites.load(suite) if options.filter in entry.name]
             for entry in entries[: options.limit]:
@@ -42,7 +43,7 @@ def main() -> None:
                     "suite": suite,
                     "task": entry.name,
                     "family": entry.family,
-                    **_one(entry, suite, judge, Path(scratch), options),
+                    **_one(entry, suite, (judge, drafter), Path(scratch), options),
                     **machine,
                 }
                 with options.out.open("a") as file:
@@ -51,14 +52,14 @@ def main() -> None:
     print(summary(read(options.out)))
 
 
-def _one(entry: Any, suite: str, judge: Judge, scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
+def _one(entry: Any, suite: str, team: tuple[Judge, Drafter], scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
     started = time.monotonic()
     track = "pure"
     while True:
         try:
             task = Task.from_source(entry.source, path=f"{entry.name}.py")
             job = Job(task, "cpp", track, preset(options.effort), None, not options.no_timing, not options.no_compile)
-            result = generate(job, judge, open_folder(scratch / suite / entry.name, entry.name, "cpp"))
+            result = generate(job, *team, open_folder(scratch / suite / entry.name, entry.name, "cpp"))
             verdict = result.verdict.model_dump(mode="json")
             facts = {"status": verdict["status"], "reason": verdict["reason"], "timing": verdict["timing"], "track": track}
         except KernelwrightError as error:
@@ -112,7 +113,8 @@ def _times(row: dict[str, Any]) -> str:
     if not timing:
         return f"{row['reason'][:90]}  {row['seconds']:.1f} s"
     compiled = f"{timing['speedup_vs_compile']:.2f}x" if timing["speedup_vs_compile"] else "-"
-    return f"eager {timing['speedup']:.2f}x  compile {compiled}  kernel {timing['kernel_ms']:.3f} ms  roofline {timing['roofline_fraction'] or 0:.0%}  {row['seconds']:.1f} s"
+    roof = f"roofline {timing['roofline_fraction'] or 0:.0%}"
+    return f"eager {timing['speedup']:.2f}x  compile {compiled}  kernel {timing['kernel_ms']:.3f} ms  {roof}  {row['seconds']:.1f} s"
 
 
 def _arguments() -> argparse.Namespace:

@@ -68,15 +68,21 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
-def make(source: str, judge: Judge, folder: JobFolder) -> Generated:
+@pytest.fixture(scope="module")
+def drafter() -> Iterator[Drafter]:
+    with Drafter() as drafter:
+        yield drafter
+
+
+def make(source: str, judge: Judge, drafter: Drafter, folder: JobFolder) -> Generated:
     task = Task.from_source(source, path="task.py")
-    return generate(Job(task, "cpp", "pure", preset("quick"), timing=False), judge, folder)
+    return generate(Job(task, "cpp", "pure", preset("quick"), timing=False), judge, drafter, folder)
 
 
 @pytest.mark.parametrize("source", [NORM, SHAPES], ids=["linear, norm and relu", "several shapes"])
-def test_a_kernel_is_made_judged_and_written(source: str, judge: Judge, tmp_path: Path) -> None:
+def test_a_kernel_is_made_judged_and_written(source: str, judge: Judge, drafter: Drafter, tmp_path: Path) -> None:
     folder = open_folder(tmp_path / "out", "task", "cpp")
-    result = make(source, judge, folder)
+    result = make(source, judge, drafter, folder)
     assert result.verdict.status is Status.correct, result.verdict.reason
     assert folder.kernel.read_text() == result.draft.kernel
     assert "import kernelwright" not in result.draft.kernel
@@ -85,17 +91,17 @@ def test_a_kernel_is_made_judged_and_written(source: str, judge: Judge, tmp_path
     assert steps == ["start", "designed", "judged", "done"]
 
 
-def test_an_operator_without_a_schedule_is_told_by_name(judge: Judge) -> None:
+def test_an_operator_without_a_schedule_is_told_by_name(drafter: Drafter) -> None:
     with pytest.raises(KernelwrightError, match=r"svd.* is not supported by the built-in designer yet") as caught:
-        Drafter(judge.template).drafts(Task.from_source(UNKNOWN, path="task.py"), Request("cpp"))
+        drafter.drafts(Task.from_source(UNKNOWN, path="task.py"), Request("cpp"))
     assert caught.value.exit_code == 1
 
 
-def test_a_task_that_dies_while_it_is_designed_costs_only_its_worker(judge: Judge) -> None:
+def test_a_task_that_dies_while_it_is_designed_costs_only_its_worker(drafter: Drafter) -> None:
     source = NORM.replace("return [torch.randn(13, 40)]", "import os; os._exit(3)")
     with pytest.raises(KernelwrightError, match="exited with code 3"):
-        Drafter(judge.template).drafts(Task.from_source(source, path="task.py"), Request("cpp"))
-    assert Drafter(judge.template).drafts(Task.from_source(NORM, path="task.py"), Request("cpp"))
+        drafter.drafts(Task.from_source(source, path="task.py"), Request("cpp"))
+    assert drafter.drafts(Task.from_source(NORM, path="task.py"), Request("cpp"))
 
 
 def result(status: Status, speedup: float | None = None) -> Generated:

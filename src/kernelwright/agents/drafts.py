@@ -6,6 +6,8 @@ task file, captures the module, designs and lowers. A task that crashes or hangs
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +18,7 @@ from kernelwright.judge.template import Template
 from kernelwright.task import Task
 
 DESIGN_SECONDS = 300.0
+READY = "kernelwright.agents.ready"
 
 
 @dataclass(frozen=True)
@@ -39,10 +42,25 @@ class Draft:
 
 
 class Drafter:
-    """Asks a fresh worker for drafts of each task."""
+    """Asks a fresh worker for drafts of each task. Has a template process of its own, because a designer needs torch.export
+    imported (seconds), which the judge's template must not have. Use as a context manager; it starts in the background."""
 
-    def __init__(self, template: Template) -> None:
-        self._template = template
+    def __init__(self) -> None:
+        self._template = Template(preload=(READY,))
+        self._starting = threading.Thread(target=self._start, daemon=True)
+
+    def __enter__(self) -> Drafter:
+        self._starting.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starting.join()
+        self._template.close()
+
+    def _start(self) -> None:
+        # A template that cannot start is told by the first spawn, in the caller's thread.
+        with contextlib.suppress(errors.KernelwrightError):
+            self._template.start()
 
     def drafts(self, task: Task, request: Request, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
         """Raises what the worker met (TaskError, UnsupportedOperator, …) as the same error, in one sentence."""

@@ -47,12 +47,12 @@ class Generated:
     seconds: float
 
 
-def generate(job: Job, judge: Judge, folder: JobFolder, say: Say = lambda line: None) -> Generated:
+def generate(job: Job, judge: Judge, drafter: Drafter, folder: JobFolder, say: Say = lambda line: None) -> Generated:
     """Run the job. The verdict of the result may be a rejection: then nothing better was found."""
     started = time.monotonic()
     folder.journal("start", task=job.task.name, task_hash=job.task.hash, dsl=job.dsl, track=job.track, effort=job.effort.name)
     say("designing")
-    drafts = Drafter(judge.template).drafts(job.task, Request(job.dsl, job.track, job.effort.name, job.effort.drafts))
+    drafts = drafter.drafts(job.task, Request(job.dsl, job.track, job.effort.name, job.effort.drafts))
     folder.journal("designed", drafts=[_digest(draft.kernel) for draft in drafts], seconds=round(time.monotonic() - started, 3))
     best: Generated | None = None
     timed = 0

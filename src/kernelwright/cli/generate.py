@@ -30,6 +30,7 @@ def generate_command(
     from rich.console import Console
 
     from kernelwright.agents import effort as efforts
+    from kernelwright.agents.drafts import Drafter
     from kernelwright.agents.folder import open_folder
     from kernelwright.agents.generate import Job, generate
     from kernelwright.cli.panel import verdict_panel
@@ -49,8 +50,8 @@ def generate_command(
     folder = open_folder(out, found.name, dsl)
     job = Job(found, dsl, track, preset, seconds, not no_timing, not no_compile)
     progress = Console(stderr=True)
-    with progress.status(f"{found.name}: starting") as status, Judge() as judge:
-        result = generate(job, judge, folder, lambda line: status.update(f"{found.name}: {line}"))
+    with progress.status(f"{found.name}: starting") as status, Drafter() as drafter, Judge() as judge:
+        result = generate(job, judge, drafter, folder, lambda line: status.update(f"{found.name}: {line}"))
     if as_json:
         report = {
             "kernel": str(folder.kernel),

@@ -21,7 +21,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from kernelwright.judge import sandbox
@@ -41,12 +41,12 @@ PRELOADED = (
 """What every worker finds imported. After the sandbox is closed our own files cannot be read any more."""
 
 
-def main(fd: int) -> NoReturn:
-    """Serve until the parent is gone."""
+def main(fd: int, extra: Sequence[str] = ()) -> NoReturn:
+    """Serve until the parent is gone; `extra` modules are imported beside PRELOADED."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended keepers are reaped by the kernel
     control = Channel(socket.socket(fileno=fd))
-    missing = [name for name in PRELOADED if not _preload(name)]
+    missing = [name for name in (*PRELOADED, *extra) if not _preload(name)]
     _warm()
     threads = len(os.listdir("/proc/self/task"))
     gc.collect()

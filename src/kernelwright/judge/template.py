@@ -40,10 +40,12 @@ ALLOCATOR = {
 
 
 class Template:
-    """Owns the template process and a folder for its workers. Use as a context manager."""
+    """Owns the template process and a folder for its workers. Use as a context manager. `preload` names modules that its
+    workers shall find imported beside what the judge's own need."""
 
-    def __init__(self, threads: int = 1) -> None:
+    def __init__(self, threads: int = 1, *, preload: tuple[str, ...] = ()) -> None:
         self.threads = threads
+        self._preload = preload
         self.mode: str | None = None
         self._lock = threading.Lock()
         self._count = itertools.count()
@@ -153,10 +155,10 @@ class Template:
         self._folder.chmod(0o711)
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         code = "import json, sys; sys.path[:] = json.loads(sys.argv[2])\n"
-        code += "from kernelwright.judge.nursery import main; main(int(sys.argv[1]))"
+        code += "from kernelwright.judge.nursery import main; main(int(sys.argv[1]), sys.argv[3:])"
         with (self._folder / "template.log").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", code, str(theirs.fileno()), json.dumps(_search_path())],
+                [sys.executable, "-c", code, str(theirs.fileno()), json.dumps(_search_path()), *self._preload],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
