@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from kernelwright.design import partial, schedule
@@ -41,6 +41,7 @@ class Workshop:
     steps: list[nodes.Kernel | nodes.LibraryCall] = field(default_factory=list)
     tunables: list[nodes.Tunable] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    prepared: set[str] = field(default_factory=set)
     cost: float = 0.0
     arena: Arena = field(default_factory=Arena)
 
@@ -67,13 +68,41 @@ class Workshop:
 
     def kernel(self, stem: str, body: tuple[nodes.Statement, ...], doc: str = "") -> None:
         """Adds a kernel."""
-        if body:
-            self.steps.append(nodes.Kernel(self.names.fresh(stem), body, doc=doc))
+        if not body:
+            return
+        views = {t.name: t.source for t in self.tensors if t.role == "view"}
+        read, written = ({views.get(n, n) for n in names} for names in tensors_of(body))
+        roles = {t.name: t.role for t in self.tensors}
+        once = read <= self.fixed and all(roles[n] == "temp" for n in written)
+        if once:
+            self.prepared |= written
+        self.steps.append(nodes.Kernel(self.names.fresh(stem), body, once, doc))
 
     @property
     def fixed(self) -> frozenset[str]:
         """Tensors that change only with the parameters."""
-        return frozenset(t.name for t in self.tensors if t.role in ("param", "constant"))
+        return frozenset(t.name for t in self.tensors if t.role in ("param", "constant")) | self.prepared
+
+
+def tensors_of(body: tuple[nodes.Statement, ...]) -> tuple[set[str], set[str]]:
+    """Names of tensors that statements load and store."""
+    read: set[str] = set()
+    written: set[str] = set()
+
+    def visit(node: Any) -> None:
+        if isinstance(node, nodes.Load):
+            read.add(node.tensor)
+        elif isinstance(node, nodes.Store):
+            written.add(node.tensor)
+        if isinstance(node, tuple):
+            for item in node:
+                visit(item)
+        elif is_dataclass(node):
+            for entry in fields(node):
+                visit(getattr(node, entry.name))
+
+    visit(body)
+    return read, written
 
 
 @dataclass
@@ -206,7 +235,7 @@ def _kernel(workshop: Workshop, roots: list[v.Value]) -> None:
         nest = build(tracer, [(r, workshop.placed[id(r)]) for r in roots], section)
         schedule.refuse_waste(nest, workshop.cores)
         chosen = schedule.plan(nest)
-        bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view)))
+        bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view, {t.name for t in workshop.tensors})))
         workshop.cost += schedule.cost(nest)
     stem = roots[0].origin.split(".")[1].strip("_") if roots[0].origin.startswith("aten.") else "kernel"
     for form, body in bodies:

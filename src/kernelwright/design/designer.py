@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design:
-    """A sketch, what the designer did and why (`notes`), and the seconds that it should take on the target (`cost`)."""
+    """A sketch, what the designer did and why (`notes`), and the seconds that it should take on the target (`cost`).
+    `shapes` are sketches of the same module for the task's other input shapes: sizes are baked in, a kernel chooses by shape."""
 
     sketch: nodes.Sketch
     notes: tuple[str, ...] = ()
     cost: float = 0.0
+    shapes: tuple[nodes.Sketch, ...] = ()
 
 
 def design_module(
@@ -38,5 +40,21 @@ def design_module(
 
 
 def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: str = "quick") -> list[Design]:
-    """Designs for a task: its module at its own inputs."""
-    raise NotImplementedError
+    """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`."""
+    from kernelwright.task.load import load_task
+
+    loaded = load_task(task)
+    model = loaded.construct(0)
+    first, *others = loaded.draw(0)
+    designs = design_module(model, first, target=target, track=track, effort=effort)
+    more: list[nodes.Sketch] = []
+    for inputs in others:
+        if _signature(inputs) not in {_signature(first), *map(_signature, others[: len(more)])}:
+            more.append(design_module(model, inputs, target=target, track=track, effort=effort)[0].sketch)
+    return [Design(d.sketch, d.notes, d.cost, tuple(more)) for d in designs] if more else designs
+
+
+def _signature(inputs: Sequence[Any]) -> tuple[Any, ...]:
+    import torch.utils._pytree as pytree
+
+    return tuple((tuple(x.shape), x.dtype) if hasattr(x, "shape") else x for x in pytree.tree_leaves(list(inputs)))

@@ -32,7 +32,7 @@ def bindings_for(atoms: list[Atom | None], axes: tuple[nodes.Axis, ...]) -> dict
     for atom, axis in zip(atoms, axes, strict=True):
         if isinstance(axis, Span):
             if atom is not None:
-                bindings[atom] = Dim(dim, axis.start, axis.extent, _largest(axis, atom), axis.step)
+                bindings[atom] = Dim(dim, axis.start, axis.extent, _largest(axis), axis.step)
             dim += 1
         elif isinstance(axis, At):
             if atom is not None:
@@ -42,7 +42,7 @@ def bindings_for(atoms: list[Atom | None], axes: tuple[nodes.Axis, ...]) -> dict
     return bindings
 
 
-def _largest(axis: Span, atom: Atom) -> int:
+def _largest(axis: Span) -> int:
     if isinstance(axis.start, Int) and isinstance(axis.extent, Int) and isinstance(axis.step, Int) and axis.start.value >= 0:
         return axis.start.value + (axis.extent.value - 1) * axis.step.value
     return FAR
@@ -54,17 +54,17 @@ class Operand:
     def __init__(self, tracer: Tracer, value: v.Value, declare_view: object) -> None:
         self.value = value
         self.declare_view = declare_view
-        atoms = [Atom(e) for e in value.shape]
-        coords = tuple(map(atom_coord, atoms))
+        coords = tuple(Coord(0) if e == 1 else atom_coord(Atom(e)) for e in value.shape)
         pin = tracer.arena.slot(value, coords, value.dtype)
-        nest = Nest(tracer.arena, atoms, [(pin, tracer.at(value, coords))])
+        nest = Nest(tracer.arena, [a for c in coords if (a := c.only_atom())], [(pin, tracer.at(value, coords))])
         split_atoms(nest)
         to_runs(nest)
         merge_atoms(nest)
         refine(nest)
         pin, self.expr = nest.stores[0]
         self.atoms = [c.only_atom() for c in pin.data[1]]
-        if any(a is None for a in self.atoms) or any(e.kind in ("reduce", "arg", "scan") for e in walk_all([self.expr])):
+        lost = any(a is None and e != 1 for a, e in zip(self.atoms, value.shape, strict=True))
+        if lost or any(e.kind in ("reduce", "arg", "scan") for e in walk_all([self.expr])):
             raise NotFusible(value.origin)
 
     def costly(self) -> bool:
@@ -85,7 +85,7 @@ class Operand:
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2]:
                 for i, atom in enumerate(self.atoms):
-                    if dict(e.data[2][-1].terms).get(atom) == 1:
+                    if atom is not None and dict(e.data[2][-1].terms).get(atom) == 1:
                         weight[i] += math.prod(a.extent for a in e.free)
         return max(range(len(weight)), key=lambda i: (weight[i], i)) if weight else 0
 
@@ -119,12 +119,11 @@ class Operand:
         rank = sum(isinstance(a, Span) for a in axes)
         dim = 0
         for axis, atom, extent in zip(axes, self.atoms, self.value.shape, strict=True):
-            assert atom is not None
-            inside = self._self_padding(atom, extent)
+            inside = atom is not None and self._self_padding(atom, extent)
             if isinstance(axis, Span):
                 here = dim
                 dim += 1
-                sure = _largest(axis, atom) < extent
+                sure = _largest(axis) < extent
                 if inside or sure:
                     continue
                 ramp: Tile = Iota(axis.extent)

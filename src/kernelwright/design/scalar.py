@@ -324,6 +324,11 @@ class Tracer:
         return chosen
 
     def _lookup(self, value: v.Lookup, coords: v.Coords) -> Expr:
+        return self.at(value.source, self.positions(value, coords))
+
+    def positions(self, value: v.Lookup, coords: v.Coords) -> v.Coords:
+        """Where in its source a lookup reads."""
+
         def read(which: int, at: v.Coords, extent: int) -> Coord:
             index = self.arena.cast(self.at(value.indices[which], at), DType.i64)
             zero = self.arena.const(0, DType.i64)
@@ -331,7 +336,7 @@ class Tracer:
             wrapped = self.arena.apply("add", (index, self.arena.const(extent, DType.i64)), DType.i64)
             return Coord(0, {Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent): 1})
 
-        return self.at(value.source, value.build(coords, read))
+        return value.build(coords, read)
 
 
 def aligned(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...]) -> v.Coords:

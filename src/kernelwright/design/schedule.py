@@ -61,29 +61,43 @@ def work(e: Expr) -> int:
 
 
 def refuse_waste(nest: Nest, cores: int) -> None:
-    """Raises MustRealise for a reduction that this nest would compute repeatedly or on too few cores."""
+    """Raises MustRealise for what this nest would compute repeatedly or on too few cores."""
     domain = set(nest.domain)
     found = reductions(nest)
+    nested: list[tuple[Expr, Expr]] = []
     for outer in found:
-        inside = [e for e in walk_all([outer.args[0]]) if e.kind in ("reduce", "arg", "scan") and e is not outer]
-        for inner in inside:
-            shared = inner.free & set(bound_atoms(outer))
-            if inner.kind == "scan":
-                shared -= {inner.data[1]}
-            if shared and work(inner) > SMALL_WORK // 16 and inner.value is not None and outer.value is not None:
-                body = outer.value.sources()[0]
-                raise MustRealise(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
-        for e in walk_all([outer.args[0]]):
-            if e.kind == "apply" and e.data in EXPENSIVE and _overlapping(outer, e, domain) and outer.value is not None:
-                raise MustRealise(outer.value.sources()[0])
+        below = walk_all([outer.args[0]])
+        for e in below:
+            again = e.kind in ("reduce", "arg", "scan") or (e.kind == "apply" and e.data in EXPENSIVE)
+            if again and _overlapping(outer, e, domain) and outer.value is not None:
+                raise MustRealise(compact(outer.value.sources()[0]))
+            if e.kind in ("reduce", "arg", "scan") and e.free & set(bound_atoms(outer)) and e.value is not None:
+                nested.append((outer, e))
     repeated = [e for e in found if domain - e.free and e.value is not None]
     rows = set().union(*(domain - e.free for e in repeated)) if repeated else set()
     lanes = math.prod(a.extent for a in domain - rows)
-    if repeated and lanes < 4 * cores:
+    if lanes >= 4 * cores:
+        return
+    for outer, inner in nested:
+        if work(inner) > SMALL_WORK and outer.value is not None and inner.value is not None:
+            body = compact(outer.value.sources()[0])
+            raise MustRealise(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
+    if repeated:
         worst = max(repeated, key=lambda e: (math.prod(a.extent for a in domain - e.free), work(e)))
         heavy = max(math.prod(a.extent for a in domain), work(worst))
         if heavy > SMALL_WORK:
             raise MustRealise(worst.value)  # type: ignore[arg-type]
+
+
+def compact(value: v.Value) -> v.Value:
+    """What to realise in place of a value that shows the same elements many times (windows): the value behind the views."""
+    while True:
+        if isinstance(value, v.View):
+            value = value.source
+        elif isinstance(value, v.Map) and any(isinstance(a, v.View) and a.kind == "windows" for a in value.args):
+            value = next(a for a in value.args if isinstance(a, v.View) and a.kind == "windows")
+        else:
+            return value
 
 
 def _overlapping(outer: Expr, e: Expr, domain: set[Atom]) -> bool:
@@ -127,7 +141,7 @@ def plan(nest: Nest) -> Plan:
     reads = unit_atoms(nest, targets=False)
     vector = max(reads, key=lambda a: reads[a], default=None)
     must_whole = {e.data[1] for e in scans}
-    tiny = vector in bound and vector is not None and vector.extent < 16 and not rows and parallel and not scans
+    tiny = vector in bound and vector is not None and vector.extent < 16 and parallel and not scans
     if vector in sequential and not tiny or not parallel or vector is None:
         return _rows(nest, sequential, parallel, vector, must_whole)
     if vector not in parallel:
@@ -205,9 +219,22 @@ def _divisor(extent: int, wish: int) -> int:
 
 
 def _ordered(nest: Nest, tile: dict[Atom, int], rest: list[Atom]) -> dict[Atom, int]:
-    """Tile axes in the order of memory: the domain's atoms, then the reduced ones."""
+    """Tile axes in the order of memory, as the largest load walks it, so that tiles need no transposition."""
     keys = [a for a in nest.domain if a in tile] + [a for a in rest if a in tile and a not in nest.domain]
-    return {a: tile[a] for a in keys}
+    accesses = [e for e in walk_all([value for _, value in nest.stores]) if e.kind == "access"] + [t for t, _ in nest.stores]
+    main = max(accesses, key=lambda e: (sum(a in e.free for a in keys), math.prod(a.extent for a in e.free)), default=None)
+    if main is None:
+        return {a: tile[a] for a in keys}
+    stride: dict[Atom, int] = {}
+    step = 1
+    for extent, c in zip(reversed(main.data[1]), reversed(main.data[2]), strict=True):
+        for term, k in c.terms:
+            if isinstance(term, Atom):
+                stride[term] = abs(k) * step
+        step *= extent
+    known = sorted((a for a in keys if a in stride), key=lambda a: -stride[a])
+    order = [known.pop(0) if a in stride else a for a in keys]
+    return {a: tile[a] for a in order}
 
 
 def _columns(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, rows: set[Atom], must_whole: set[Atom]) -> Plan:
@@ -224,9 +251,11 @@ def _columns(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: A
 # ---------------------------------------------------------------- writing
 
 
-def write(nest: Nest, chosen: Plan, declare_view: Callable[[str, tuple[int, ...]], str]) -> tuple[nodes.Statement, ...]:
-    """The kernel's body for a plan."""
-    names = Names()
+def write(
+    nest: Nest, chosen: Plan, declare_view: Callable[[str, tuple[int, ...]], str], taken: set[str] | None = None
+) -> tuple[nodes.Statement, ...]:
+    """The kernel's body for a plan; `taken` are names of tensors that no tile may have."""
+    names = Names(set(taken or ()))
     dims = {a: i for i, a in enumerate(chosen.tile)}
     emitter = Emitter(len(dims), names, declare_view)
     emitter.count([value for _, value in nest.stores])

@@ -1,9 +1,9 @@
-"""ATen operators to lazy values, one file a family: pointwise, views, reduce, norm, pool, index, order, product.
+"""ATen operators to lazy values, one file a family: pointwise, views, reduce, norm, pool, index, scatter, order, product.
 
 `table.py` holds the registry; importing this folder fills it.
 """
 
-from kernelwright.design.operators import index, norm, order, pointwise, pool, product, reduce, views
+from kernelwright.design.operators import index, norm, order, pointwise, pool, product, reduce, scatter, views
 from kernelwright.design.operators.table import RULES, Result, find, rule
 
-__all__ = ["RULES", "Result", "find", "index", "norm", "order", "pointwise", "pool", "product", "reduce", "rule", "views"]
+__all__ = ["RULES", "Result", "find", "index", "norm", "order", "pointwise", "pool", "product", "reduce", "rule", "scatter", "views"]

@@ -71,30 +71,25 @@ def index(out: Result, x: Value, indices: Sequence[Value | None]) -> Value:
     return Lookup(out.shape, out.dtype, x, full, build)
 
 
-@rule("searchsorted", "bucketize")
-def searchsorted(out: Result, *_: Any, **__: Any) -> Value:
-    raise NotImplementedError
-
-
-def _bucket(out: Result, edges: Value, x: Value, right: bool) -> Value:
+def bucket(out: Result, edges: Value, x: Value, right: bool) -> Value:
     """How many edges lie below each element (or at it): the position where it would be inserted."""
     rank = len(x.shape)
     wide = b.unsqueeze(x, rank)
     if len(edges.shape) > 1:
         edges = b.unsqueeze(edges, rank - 1)
-    dtype = x.dtype if x.dtype in v.FLOATS else edges.dtype
+    dtype = x.dtype if x.dtype in v.FLOATS or edges.dtype not in v.FLOATS else edges.dtype
     below = b.apply("le" if right else "lt", edges, wide, dtype=DType.bool, compute=dtype)
     return b.cast(b.fold("sum", b.cast(below, DType.i64), (rank,)), out.dtype)
 
 
 @rule("bucketize")
 def bucketize(out: Result, x: Any, edges: Value, *, out_int32: bool = False, right: bool = False) -> Value:
-    return _bucket(out, edges, x, right)
+    return bucket(out, edges, x, right)
 
 
 @rule("searchsorted")
 def searchsorted_(out: Result, edges: Value, x: Value, *, out_int32: bool = False, right: bool = False, side: str | None = None, **_: Any) -> Value:
-    return _bucket(out, edges, x, right or side == "right")
+    return bucket(out, edges, x, right or side == "right")
 
 
 @rule("one_hot")

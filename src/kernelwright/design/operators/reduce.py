@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.design import build as b
-from kernelwright.design.operators.table import Result, first, rule
+from kernelwright.design.operators.table import Result, rule
 from kernelwright.design.values import FLOATS, ArgFold, Run, Value, View
 from kernelwright.sketch.nodes import DType
 
@@ -29,11 +29,6 @@ def prod(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) 
 @rule("mean")
 def mean(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) -> Value:
     return b.mean(b.cast(x, out.dtype), _axes(x, axes), keep)
-
-
-@rule("amax", "amin")
-def amax(out: Result, x: Value, axes: Any = (), keep: bool = False) -> Value:
-    raise AssertionError
 
 
 rule("amax")(lambda out, x, axes=(), keepdim=False: b.fold("max", x, _axes(x, list(axes)), keepdim))
@@ -58,11 +53,6 @@ def arg_fold(op: str, x: Value, axis: int, keep: bool) -> Value:
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
     found: Value = ArgFold(rest, DType.i64, op, x, axis) if x.shape[axis] != 1 else b.const(0, DType.i64, rest)
     return b.unsqueeze(found, axis) if keep else found
-
-
-@rule("argmax", "argmin")
-def argmax(out: Result, x: Value, *_: Any) -> Value:
-    raise AssertionError
 
 
 def _arg(op: str) -> Any:
@@ -196,11 +186,6 @@ def _flipped_axis(view: View) -> tuple[int, ...]:
     return tuple(i for i, (c, d) in enumerate(zip(atoms, view.move(atoms), strict=True)) if c != d)
 
 
-@rule("cummax", "cummin")
-def _cum(out: Any, x: Value, axis: int) -> Any:
-    raise AssertionError
-
-
 def _running(op: str) -> Any:
     def build(out: Any, x: Value, axis: int) -> tuple[Value, Value]:
         if not x.shape:
@@ -218,4 +203,3 @@ def _running(op: str) -> Any:
 
 rule("cummax")(_running("max"))
 rule("cummin")(_running("min"))
-_ = first

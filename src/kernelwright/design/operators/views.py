@@ -20,7 +20,6 @@ rule("squeeze", "squeeze_copy", "unsqueeze", "unsqueeze_copy")(lambda out, x, *_
 rule("permute", "permute_copy")(lambda out, x, order: b.permute(x, order))
 rule("expand", "expand_copy")(lambda out, x, *_, **__: b.expand(x, out.shape))
 rule("select", "select_copy")(lambda out, x, axis, index: b.select(x, axis, index))
-rule("flip")(lambda out, x, axes: b.flip(x, axes))
 
 
 @rule("t", "t_copy", "numpy_T")
@@ -185,11 +184,6 @@ rule("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")(lam
 rule("ones", "ones_like", "new_ones")(lambda out, *_, **__: b.const(1, out.dtype, out.shape))
 
 
-@rule("arange")
-def arange(out: Result, *args: Any, **kw: Any) -> Value:
-    raise NotImplementedError
-
-
 def _ramp(out: Result, start: float, step: float) -> Value:
     if out.dtype in v.FLOATS:
         wide = DType.f64 if isinstance(start, float) or isinstance(step, float) else out.dtype
@@ -222,7 +216,10 @@ def _triangle(x: Value, op: str, diagonal: int) -> Value:
     rank = len(x.shape)
     rows, columns = b.position(x.shape, rank - 2), b.position(x.shape, rank - 1)
     inside = b.apply(op, b.sub(columns, rows), diagonal, dtype=DType.bool, compute=DType.i64)
-    return b.where(inside, x, 0, x.dtype)
+    made = b.where(inside, x, 0, x.dtype)
+    if diagonal == 0:
+        made.triangle = "lower" if op == "le" else "upper"  # products skip what is zero
+    return made
 
 
 rule("tril")(lambda out, x, diagonal=0: _triangle(x, "le", diagonal))
@@ -233,14 +230,13 @@ rule("triu")(lambda out, x, diagonal=0: _triangle(x, "ge", diagonal))
 def diag_embed(out: Result, x: Value, offset: int = 0, first: int = -2, second: int = -1) -> Value:
     rank = len(out.shape)
     i, j = b.axis_of(first, rank), b.axis_of(second, rank)
-    down, right = max(0, -offset), max(0, offset)
+    down = max(0, -offset)
 
     def move(coords: v.Coords) -> v.Coords:
         return (*(c for axis, c in enumerate(coords) if axis not in (i, j)), coords[i] - down)
 
     grown = v.View(out.shape, x.dtype, x, move, fill=0, kind="diagonal")
     same = b.apply("eq", b.sub(b.position(out.shape, j), b.position(out.shape, i)), offset, dtype=DType.bool, compute=DType.i64)
-    _ = right
     return b.where(same, grown, 0, out.dtype)
 
 
