@@ -174,6 +174,17 @@ def test_a_block_is_sized_by_eager_and_by_the_cache(eager: float, size: int, cal
     assert plan_blocks(eager, size, 32 << 20).calls == calls
 
 
+def test_a_kernel_far_slower_than_eager_is_timed_in_short_blocks() -> None:
+    def slow(inputs: list[Any]) -> Any:
+        time.sleep(0.3)
+        return reference(inputs)
+
+    timing = judge(slow).timing
+    assert timing is not None
+    assert timing.speedup_high < 1
+    assert timing.rounds >= 7
+
+
 def test_slow_tasks_get_fewer_rounds_and_no_second_eager() -> None:
     assert plan_blocks(5.0, 1, 1).rounds < plan_blocks(0.1, 1, 1).rounds
     assert not plan_blocks(5.0, 1, 1).pair_eager

@@ -4,12 +4,11 @@ How a measurement goes (parent side; imports no torch):
 
 1. `plan_blocks`   how many calls make a block, from eager's time and the data's size alone: a slow warm-up of the candidate
                    cannot cut its own sample;
-2. warm-up         two unrecorded blocks for every contender;
+2. warm-up         one call, then one unrecorded block, for every contender;
 3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
                    in shuffled order, each while the others are stopped (lane.py);
 4. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
-5. suspicion       stopwatch against wall clock, CPU time in idle windows, time spent preparing, and what physics allows
-                   (roofline.py) — in this order each is a reason to call it cheating;
+5. suspicion       what the candidate's blocks give away beside eager's (suspicion.py);
 6. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).
 
 The candidate's channel errors are the caller's to explain; those of trusted workers are a JudgeError.
@@ -27,11 +26,13 @@ from kernelwright.errors import JudgeError
 from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.lane import Block, Lane, LaneFault, Worker
 from kernelwright.judge.roofline import Work, expected_seconds, impossible_seconds
-from kernelwright.judge.statistics import Interval, lower_quartile, paired_ratio, self_noise
+from kernelwright.judge.statistics import Interval, paired_ratio, self_noise
+from kernelwright.judge.suspicion import Finding, cheating, suspicion
 from kernelwright.judge.verdict import Timing
 from kernelwright.target import Target
 
 BLOCK_SECONDS = 0.006
+SLOW_BLOCK_SECONDS = 0.5
 MAX_CALLS = 64
 MIN_ROUNDS, MAX_ROUNDS = 7, 40
 ENOUGH = 0.01
@@ -41,8 +42,6 @@ SLOW_SECONDS = 1.0
 NOISY = 0.15
 """A/A noise from which on the verdict warns that the figures are of little use."""
 TRUSTED_SECONDS = 600.0
-
-Finding = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ def measure(
     except LaneFault as fault:
         reason = f"forward failed in a timed call: {_said(fault.reply)}"
         return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
-    finding = finding or race.suspicion(impossible_seconds(work, target))
+    finding = finding or suspicion(race.lanes["candidate"], race.lanes["eager"], impossible_seconds(work, target))
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
     timing = race.timing(expected_seconds(work, target, threads=threads), threads)
@@ -120,21 +119,22 @@ class _Race:
         self.eager_again: list[Block] = []
         self.warnings: list[str] = []
         self.verified = 0
+        self.last_call = 0.0
 
     def run(self, budget_s: float) -> Finding | None:
         """Warm up, then rounds until the budget is spent or the interval is tight; the first finding ends it."""
-        slow = not self.plan.pair_eager
-        for _ in range(1 if slow else 2):
+        for _ in range(2):  # one call each, then a block each
             self._round(record=False)
-        self._fit_to_candidate()
+            if self.last_call > SLOW_SECONDS:
+                break
         start = time.monotonic()
         verify_seconds = 0.0
         for number in range(MAX_ROUNDS):
             spent = time.monotonic() - start
-            if number >= self.plan.rounds and (spent > budget_s or self._tight(number)):
+            if number >= self._rounds() and (spent > budget_s or self._tight(number)):
                 break
             # Checking outputs may take a quarter of the time; three checks are made whatever they cost.
-            due = self.verified < 3 and number >= self.plan.rounds - 3 + self.verified
+            due = self.verified < 3 and number >= self._rounds() - 3 + self.verified
             verify = due or (verify_seconds <= 0.25 * spent + 0.05 and self.dice.random() < 0.7)
             finding, seconds = self._round(record=True, verify=verify)
             verify_seconds += seconds
@@ -142,15 +142,18 @@ class _Race:
                 return finding
         return None
 
-    def _fit_to_candidate(self) -> None:
-        """A candidate that is far slower than eager gets shorter blocks, not fewer rounds."""
-        warm = self.warm_candidate.seconds
-        if warm * self.plan.calls > 0.5:
-            self.plan = Plan(max(1, int(0.5 / warm)), 3 if warm > SLOW_SECONDS else self.plan.rounds, self.plan.pair_eager)
+    def _calls(self) -> int:
+        """Calls of the next block. A candidate far slower than eager gets shorter blocks, not fewer rounds; what it took last, by
+        our own clock, decides anew each time, so that a slow start does not last."""
+        return min(self.plan.calls, max(1, int(SLOW_BLOCK_SECONDS / self.last_call))) if self.last_call else 1
+
+    def _rounds(self) -> int:
+        return self.plan.rounds if self.last_call < SLOW_SECONDS else min(3, self.plan.rounds)
 
     def _round(self, *, record: bool, verify: bool = False) -> tuple[Finding | None, float]:
         seed, align = self.dice.getrandbits(48), self.dice.getrandbits(32)
-        draw, fds = self._ask_referee({"op": "draw_timed", "calls": self.plan.calls, "seed": seed})
+        calls = self._calls()
+        draw, fds = self._ask_referee({"op": "draw_timed", "calls": calls, "seed": seed})
         finding, seconds = None, 0.0
         try:
             order = [*self.lanes, *(["eager again"] if self.plan.pair_eager else [])]
@@ -159,19 +162,20 @@ class _Race:
                 lane = self.lanes["eager" if name == "eager again" else name]
                 watch = name == "candidate" and record and (not lane.blocks or self.dice.random() < 0.3)
                 try:
-                    block = lane.run_block(draw["header"], fds[0], align, watch=watch)
+                    block = lane.run_block(draw["header"], fds[0], calls, align, watch=watch)
                 except (LaneFault, ChannelError) as error:
                     if name == "candidate":
                         raise
                     self._lose(lane, error)
                     continue
-                if name == "candidate" and not record:
-                    self.warm_candidate = block
-                elif record:
+                if name == "candidate":
+                    self.last_call = block.wall / calls
+                    lane.timeout = 30 + 100 * calls * self.last_call
+                if record:
                     (self.eager_again if name == "eager again" else lane.blocks).append(block)
                 if name == "candidate" and verify:
                     started = time.monotonic()
-                    finding = self._verify(lane, block.calls)
+                    finding = self._verify(lane, calls)
                     seconds = time.monotonic() - started
                 lane.rest()
         finally:
@@ -191,7 +195,7 @@ class _Race:
         reply, fds = lane.fetch_outputs(call)
         try:
             if reply.get("plain") is not True:
-                return _cheating("the outputs of timed calls are not plain tensors")
+                return cheating("the outputs of timed calls are not plain tensors")
             answer, rest = self._ask_referee(
                 {"op": "check_timed", "call": call, "header": reply["header"], "probe_header": reply["probe_header"]}, fds
             )
@@ -204,7 +208,7 @@ class _Race:
             return None
         if finding.get("status") == "cheating":
             return finding
-        return _cheating(
+        return cheating(
             f"the outputs of timed calls are wrong on fresh inputs, though untimed calls were right: {finding['reason']}"
         )
 
@@ -227,39 +231,6 @@ class _Race:
         if rival == "eager" and self.eager_again:
             times = [(a + b.seconds) / 2 for a, b in zip(times, self.eager_again, strict=True)]
         return paired_ratio(times, [block.seconds for block in self.lanes["candidate"].blocks])
-
-    def suspicion(self, impossible: float) -> Finding | None:
-        """What the candidate's blocks give away, by comparison with eager's, which are known to be honest."""
-        lane, honest = self.lanes["candidate"], self.lanes["eager"]
-        if lane.busy_windows >= 2:
-            return _cheating("background work: the process kept computing while no call was running")
-        mine, theirs = lane.blocks, honest.blocks
-        # An accusation needs three quarters of the candidate's blocks against it: one loaded moment is no proof.
-        gap = lower_quartile([block.wall - block.claimed for block in mine])
-        usual = median(block.wall - block.claimed for block in theirs)
-        if gap > 5 * usual + 0.003 + 0.3 * median(block.wall for block in mine):
-            return _cheating(
-                f"its clock is off: calls claimed {_ms(mine, 'claimed')} but took {_ms(mine, 'wall')} on the wall clock"
-            )
-        extra = lower_quartile([block.preparing for block in mine]) - 1.5 * median(block.preparing for block in theirs)
-        if extra > 0.001 and extra > 0.3 * median(block.claimed for block in mine):
-            return _cheating("work outside the timed calls: receiving its inputs cost it far more CPU time than it costs eager")
-        if self._moved(mine, theirs):
-            return _cheating(
-                "work was moved between timed calls: the first call of a block takes nearly all of the block's time"
-            )
-        fastest = median(block.seconds for block in mine)
-        if fastest < impossible:
-            return _cheating(
-                f"faster than the hardware allows: {fastest * 1e6:.1f} µs a call, the floor is {impossible * 1e6:.1f} µs"
-            )
-        return None
-
-    @staticmethod
-    def _moved(mine: list[Block], theirs: list[Block]) -> bool:
-        """One call that does the work of those after it. Waking threads makes a first call slower too: by microseconds."""
-        long_enough = mine[0].calls >= 4 and median(block.claimed for block in mine) > 0.0005
-        return long_enough and lower_quartile([b.first for b in mine]) > 0.7 and median(b.first for b in theirs) < 0.5
 
     def timing(self, roofline: float, threads: int) -> Timing:
         """The figures of the verdict."""
@@ -287,11 +258,3 @@ class _Race:
             rounds=len(candidate),
             threads=threads,
         )
-
-
-def _cheating(reason: str) -> Finding:
-    return {"status": "cheating", "reason": reason}
-
-
-def _ms(blocks: list[Block], field: str) -> str:
-    return f"{median(getattr(block, field) for block in blocks) * 1e3:.2f} ms"

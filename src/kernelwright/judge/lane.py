@@ -68,7 +68,7 @@ class Lane:
     blocks: list[Block] = field(default_factory=list)
     busy_windows: int = 0
 
-    def run_block(self, header: dict[str, Any], fd: int, align: int, *, watch: bool = False) -> Block:
+    def run_block(self, header: dict[str, Any], fd: int, calls: int, align: int, *, watch: bool = False) -> Block:
         """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
         processes = self._processes()
@@ -81,7 +81,9 @@ class Lane:
         before = time.perf_counter()
         reply, _ = self._ask({"op": "time_go"})
         wall = time.perf_counter() - before
-        nanoseconds, first, calls = (_count(reply.get(key)) for key in ("ns", "first_ns", "calls"))
+        nanoseconds, first, done = (_count(reply.get(key)) for key in ("ns", "first_ns", "calls"))
+        if done != calls:
+            raise ChannelGarbage("a timed block reported another number of calls than it was asked for")
         if watch:
             self._watch_idle()
         claimed = nanoseconds * 1e-9

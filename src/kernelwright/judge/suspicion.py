@@ -1,0 +1,62 @@
+"""What timed blocks give away: the candidate's lane beside eager's, which is known to be honest, in; a finding or nothing out.
+
+Every test compares with eager under the same conditions, and an accusation needs three quarters of the candidate's blocks against
+it: one loaded moment is no proof, and who cheats in fewer blocks than that does not move the median.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from kernelwright.judge.lane import Block, Lane
+from kernelwright.judge.statistics import lower_quartile
+
+Finding = dict[str, Any]
+
+CLOCK_SLACK, CLOCK_SHARE = 0.003, 0.3
+"""How far a block's claim may be behind the wall clock: the parent's own work between two messages, and a share of the block."""
+
+
+def cheating(reason: str) -> Finding:
+    """A finding that ends the verdict."""
+    return {"status": "cheating", "reason": reason}
+
+
+def suspicion(candidate: Lane, eager: Lane, impossible: float) -> Finding | None:
+    """The first of five questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
+    mine, theirs = candidate.blocks, eager.blocks
+    if candidate.busy_windows >= 2:
+        return cheating("background work: the process kept computing while no call was running")
+    if _clock_is_off(mine, theirs):
+        claimed, wall = (median(getattr(block, name) for block in mine) * 1e3 for name in ("claimed", "wall"))
+        return cheating(f"its clock is off: calls claimed {claimed:.2f} ms but took {wall:.2f} ms on the wall clock")
+    if _works_while_preparing(mine, theirs):
+        return cheating("work outside the timed calls: receiving its inputs cost it far more CPU time than it costs eager")
+    if _moves_work(mine, theirs):
+        return cheating("work was moved between timed calls: the first call of a block takes nearly all of the block's time")
+    fastest = median(block.seconds for block in mine)
+    if fastest < impossible:
+        return cheating(
+            f"faster than the hardware allows: {fastest * 1e6:.1f} µs a call, the floor is {impossible * 1e6:.1f} µs"
+        )
+    return None
+
+
+def _clock_is_off(mine: list[Block], theirs: list[Block]) -> bool:
+    gap = lower_quartile([block.wall - block.claimed for block in mine])
+    usual = median(block.wall - block.claimed for block in theirs)
+    return gap > 5 * usual + CLOCK_SLACK + CLOCK_SHARE * median(block.wall for block in mine)
+
+
+def _works_while_preparing(mine: list[Block], theirs: list[Block]) -> bool:
+    extra = lower_quartile([block.preparing for block in mine]) - 1.5 * median(block.preparing for block in theirs)
+    return extra > 0.001 and extra > 0.3 * median(block.claimed for block in mine)
+
+
+def _moves_work(mine: list[Block], theirs: list[Block]) -> bool:
+    """One call that does the work of those after it. Waking threads makes a first call slower too, but by microseconds."""
+    long_enough = min(block.calls for block in mine) >= 4 and median(block.claimed for block in mine) > 0.0005
+    return (
+        long_enough and lower_quartile([block.first for block in mine]) > 0.7 and median(block.first for block in theirs) < 0.5
+    )
