@@ -28,6 +28,8 @@ MANY_ANSWERS = 4
 EXCUSE_SECONDS = 6.0
 EXCUSE_NOISE = 8
 """Times the drift: what a kernel may do to an intermediate value before a discontinuity."""
+STEP = 8
+"""Times its bound that the reference must move under this noise to be called undecided: more than a smooth response."""
 EXCUSABLE_SHARE = 0.02
 """Of a float output: more wrong places than this are not bad luck at a step."""
 
@@ -163,8 +165,9 @@ class Expectation:
         """Take out the places that the reference itself cannot decide."""
         if not exact and difference.count > max(1, EXCUSABLE_SHARE * want.numel()):
             return difference
-        places = difference.wrong.nonzero(as_tuple=True)
+        places = difference.wrong
         received = numerics.real(got)[places]
+        far = torch.zeros(1) if exact else STEP * self._yardstick(index).bound()[places]
         answers = [numerics.real(self.wide[index])[places]]
         undecided = torch.zeros(received.shape, dtype=torch.bool)
         size = EXCUSE_NOISE * numerics.drift(self._dtype(), self.reach)
@@ -174,7 +177,7 @@ class Expectation:
             if run is None or not self._alike(run):
                 break
             answers.append(numerics.real(run[index][1])[places])
-            undecided = self._open_choice(received, answers) if exact else undecided | _moves(received, answers[0], answers[-1])
+            undecided = self._open_choice(received, answers) if exact else undecided | _jumps(received, answers, far)
             if bool(undecided.all()) or time.monotonic() - started > EXCUSE_SECONDS:
                 break
         wrong = difference.wrong.clone()
@@ -227,10 +230,12 @@ def _finding(status: str, reason: str, mismatch: dict[str, Any] | None = None) -
     return {"status": status, "reason": reason, "mismatch": mismatch}
 
 
-def _moves(received: Any, truth: Any, other: Any) -> Any:
-    """Where a run under noise is at least half as far from the truth as what was received."""
-    moved, off = (other.double() - truth.double()).abs(), (received.double() - truth.double()).abs()
-    return ~torch.isfinite(moved) | (2 * moved >= off)
+def _jumps(received: Any, answers: list[Any], far: Any) -> Any:
+    """Where the last run under noise is at least half as far from the truth as what was received, and farther than a smooth
+    response to that noise would be."""
+    truth, other = answers[0].double(), answers[-1].double()
+    moved, off = (other - truth).abs(), (received.double() - truth).abs()
+    return ~torch.isfinite(moved) | ((2 * moved >= off) & (moved > far))
 
 
 def _identical(left: Any, right: Any) -> bool:

@@ -91,7 +91,7 @@ class Yardstick:
         self.low = unit(self.dtype) > 1e-5
         self._noisy = noisy
         self._levels: dict[int, Level] = {}
-        self._scale: Any = None
+        self._scale: Lines | None = None
         self._ordinary = all(bool(torch.isfinite(tensor.sum())) for tensor in (self.own, self.truth))
         info = torch.finfo(self.dtype)
         subnormal = self.low and self.dtype != torch.bfloat16
@@ -131,19 +131,22 @@ class Yardstick:
         return result
 
     def _bound(self, piece: Piece, truth: Any, stage: int) -> Any:
-        if self._scale is None:
-            self._scale = Lines(self.truth, smallest=True)
         size = truth.abs() if self._ordinary else torch.where(torch.isfinite(truth), truth, 0.0).abs_()
         bound = size.mul_(self._share).add_(self._smallest)
-        bound += SCALED * accumulation_unit(self.dtype) * self._scale.at(piece)
+        bound += SCALED * accumulation_unit(self.dtype) * self._scales().at(piece)
         for number in range(1, stage + 1):
             bound += self._level(number).at(piece, truth)
         return bound
 
+    def _scales(self) -> Lines:
+        if self._scale is None:
+            self._scale = Lines(self.truth, smallest=True)
+        return self._scale
+
     def _level(self, stage: int) -> Level:
         if stage not in self._levels:
             others = [self.own] if stage == 1 else [real(item) for item in self._noisy()]
-            self._levels[stage] = Level(self.truth, others, SAFETY_LOW if self.low else SAFETY)
+            self._levels[stage] = Level(self.truth, others, self._scales(), SAFETY_LOW if self.low else SAFETY)
         return self._levels[stage]
 
     @staticmethod
@@ -179,10 +182,12 @@ class Level:
     """How far off the reference's other runs are around each element: at the element, on its lines, and at all elements of
     about its magnitude; times a safety factor."""
 
-    def __init__(self, truth: Any, others: list[Any], safety: float) -> None:
-        self.truth, self.others, self.safety = truth, others, safety
+    def __init__(self, truth: Any, others: list[Any], scales: Lines, safety: float) -> None:
+        self.truth, self.others, self.scales, self.safety = truth, others, scales, safety
         self.table = _by_magnitude(self._sample(), self.others_sample())
-        self.lines = [Lines(other - truth, smallest=False) for other in others]
+        # Relative to the scale: the error of large rows must not be lent to tiny ones through a common column.
+        scale = scales.at((slice(None),) * truth.dim())
+        self.lines = [Lines((other - truth) / scale, smallest=False) for other in others]
 
     def at(self, piece: Piece, truth: Any) -> Any:
         """The term for the elements of a piece."""
@@ -191,7 +196,7 @@ class Level:
             off = (other[piece].double() - truth).abs_()
             level = torch.maximum(level, torch.where(torch.isfinite(off), off, 0.0))
             if lines.lines:
-                level = torch.maximum(level, lines.at(piece))
+                level = torch.maximum(level, lines.at(piece) * self.scales.at(piece))
         return level.mul_(self.safety)
 
     def _sample(self) -> Any:

@@ -48,7 +48,7 @@ class LoadedTask:
     def construct(self, seed: int) -> Any:
         """The reference module under a seed: in eval mode (dropout off), without gradients."""
         seed_everything(seed)
-        with guarded(self.task, f"constructing {self.task.class_name} failed"), torch.no_grad():
+        with guarded(self.task, f"constructing {self.task.class_name} raised"), torch.no_grad():
             model = self.model_class(*copy.deepcopy(self.init_args), **copy.deepcopy(self.init_kwargs))
         if not isinstance(model, torch.nn.Module):
             raise TaskError(self.task.path, f"{self.task.class_name} is not a torch.nn.Module")
@@ -213,7 +213,8 @@ def _init_arguments(
     if len(given) == 1 and isinstance(given[0], Mapping):
         readings.insert(0, ((), dict(given[0])))
     if len(given) == 2 and isinstance(given[0], list | tuple) and isinstance(given[1], Mapping):
-        readings.append((tuple(given[0]), dict(given[1])))
+        named = set(given[1]) <= set(inspect.signature(model_class).parameters)
+        readings.insert(0 if named else 1, (tuple(given[0]), dict(given[1])))
     for args, kwargs in readings:
         try:
             inspect.signature(model_class).bind(*args, **kwargs)
