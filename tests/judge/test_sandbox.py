@@ -22,7 +22,7 @@ def template() -> Iterator[Template]:
         yield made
 
 
-@pytest.fixture()
+@pytest.fixture
 def cell(template: Template) -> Iterator[Worker]:
     worker = template.spawn("candidate", sandboxed=True)
     yield worker
@@ -110,7 +110,8 @@ def test_memory_is_bounded(cell: Worker) -> None:
 
 def test_a_compiler_works_inside(cell: Worker) -> None:
     body = "import subprocess\nopen('a.cpp', 'w').write('extern \"C\" int f() { return 42; }')\n"
-    body += "subprocess.run(['g++', '-shared', '-fPIC', 'a.cpp', '-o', 'a.so'], check=True)\nimport ctypes\nsaid = ctypes.CDLL('./a.so').f()"
+    body += "subprocess.run(['g++', '-shared', '-fPIC', 'a.cpp', '-o', 'a.so'], check=True)\n"
+    body += "import ctypes\nsaid = ctypes.CDLL('./a.so').f()"
     assert "42" in run(cell, body)
 
 

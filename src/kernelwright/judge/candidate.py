@@ -152,7 +152,10 @@ def describe_failure(error: BaseException) -> Message:
         kind, text = "exit", f"the kernel called sys.exit({error.code!r})"
     elif _is_build_failure(error) or any(word in lowered for word in BUILD_WORDS):
         kind = "build"
-    trace = "".join(traceback.format_exception(error, limit=-6))
+    place = error.__traceback__
+    while place is not None and not place.tb_frame.f_code.co_filename.endswith("kernel.py"):
+        place = place.tb_next  # our own frames say nothing about the kernel
+    trace = "".join(traceback.format_exception(type(error), error, place, limit=-6))
     return {"ok": False, "kind": kind, "type": type(error).__name__, "error": text[-6000:], "trace": trace[-4000:]}
 
 

@@ -36,8 +36,22 @@ def cpu_seconds(pid: int) -> float:
     return total + _ended_children_seconds(pid)
 
 
-def resident_bytes(pid: int) -> int:
-    """Private memory of all descendants together."""
+def resident_bytes(pid: int, limit: int) -> int:
+    """Memory of all descendants together. Forked processes share pages; their exact shares are slow to find out, so that is done
+    only when the simple sum is above `limit`."""
+    total = _resident_sum(pid)
+    if total <= limit:
+        return total
+    exact = 0
+    for each in descendants(pid):
+        with contextlib.suppress(OSError), open(f"/proc/{each}/smaps_rollup") as rollup:
+            for line in rollup:
+                if line.startswith(("Pss_Anon:", "Pss_Shmem:")):
+                    exact += int(line.split()[1]) * 1024
+    return exact or total
+
+
+def _resident_sum(pid: int) -> int:
     total = 0
     for each in descendants(pid):
         with contextlib.suppress(OSError), open(f"/proc/{each}/status") as status:

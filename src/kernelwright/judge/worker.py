@@ -202,7 +202,8 @@ class Worker:
         if not self.sandboxed or now < self._next_watch:
             return
         self._next_watch = now + WATCH_SECONDS
-        if family.resident_bytes(self.pid) > self._limits.memory + 512 * MIB:
+        limit = self._limits.memory + 512 * MIB
+        if family.resident_bytes(self.pid, limit) > limit:
             self._exit = Exit("memory")
             family.kill_descendants(self.pid)
 
