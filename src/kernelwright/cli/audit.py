@@ -47,8 +47,8 @@ def audit_command(
     outcomes = []
     for outcome in judged(exhibits, jobs):
         outcomes.append(outcome)
-        mark = "ok " if outcome.ok else "BAD"
-        print(f"{len(outcomes):4d}/{len(exhibits)} {mark} {outcome.exhibit.name}", file=sys.stderr, flush=True)
+        said = "ok" if outcome.ok else f"{outcome.complaint}, got {outcome.verdict.status}: {outcome.verdict.reason}"
+        print(f"{len(outcomes):4d}/{len(exhibits)} {outcome.exhibit.name} {said}", file=sys.stderr, flush=True)
     order = {exhibit.path: place for place, exhibit in enumerate(exhibits)}
     outcomes.sort(key=lambda one: order[one.exhibit.path])
     rates = rooms.Rates.of(outcomes)
