@@ -34,7 +34,7 @@ GEMMS = [
     ((5, 31, 17), "tt", torch.float32),
     ((2, 96, 64), "nn", torch.float32),  # few rows, in place
     ((20, 24, 40), "nn", torch.float64),
-    ((20, 24, 40), "nt", torch.bfloat16),
+    ((20, 32, 40), "nn", torch.bfloat16),  # converted straight into panels
     ((20, 24, 40), "nn", torch.int8),
 ]
 

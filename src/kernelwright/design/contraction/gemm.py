@@ -75,7 +75,7 @@ class _Gemm:
             found.append(self.columns())
         elif plain and p.n == 1:
             found.append(self.streamed_columns())
-        if plain and self._tiles(*self._blocks()[:2]) < 2 * self.machine.threads and p.k >= 2048:
+        if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.threads:
             found.append(self.split())
         found.append(self.tiled())
         return found
@@ -149,9 +149,15 @@ class _Gemm:
         nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", j, 0, p.n, wide, body)])
         kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
         used = tall * wide * self._tiles(tall, wide) / (math.prod(p.batch) * p.m * p.n)
-        lanes = ceil_div(wide, 8) * 8 / wide
         busy = min(1.0, self._tiles(tall, wide) / self.machine.threads)
-        return Piece((*first, kernel), tensors, (), self.cost(0.8 * busy / (used * lanes)))
+        return Piece((*first, kernel), tensors, (), self.cost(self.efficiency(tall, wide) * busy / used))
+
+    @staticmethod
+    def efficiency(tall: int, wide: int) -> float:
+        """The part of peak that a tile of this size reaches: each element of B is packed once for 2 * tall operations, each of A
+        read anew for 2 * wide (measured: about 12 and 6 multiplications' worth of time), and whole vectors are computed."""
+        lanes = ceil_div(wide, 8) * 8 / wide
+        return 0.85 / ((1 + 12 / tall + 6 / wide) * lanes)
 
     def k_range(self, i: str, j: str, tall: int, wide: int, deep: int) -> tuple[nodes.Index, nodes.Index]:
         """Blocks of k that can contribute to tile (i, j), given which triangles are zero."""
@@ -296,7 +302,7 @@ class _Gemm:
         sums = self._add_parts(partial, parts)
         shape = ints(*p.batch, parts, p.m, p.n)
         bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * BYTES[p.dtype]
-        cost = self.cost(0.75, bytes_more)
+        cost = self.cost(self.efficiency(tall, wide), bytes_more)
         return Piece((*first, products, sums), (*tensors, Tensor(partial, shape, p.dtype, "temp")), (), cost)
 
     def _add_parts(self, partial: str, parts: int) -> Kernel:

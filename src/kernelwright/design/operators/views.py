@@ -146,9 +146,13 @@ def unfold(out: Result, x: Value, axis: int, size: int, step: int) -> Value:
 
 
 @rule("im2col")
-def im2col(out: Result, x: Value, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]) -> Value:
+def im2col(
+    out: Result, x: Value, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Value:
     n, c, *space = x.shape
-    outputs = [(e + 2 * p - d * (k - 1) - 1) // s + 1 for e, k, d, p, s in zip(space, kernel, dilation, padding, stride, strict=True)]
+    outputs = [
+        (e + 2 * p - d * (k - 1) - 1) // s + 1 for e, k, d, p, s in zip(space, kernel, dilation, padding, stride, strict=True)
+    ]
     cut = b.windows(x, kernel, stride, padding, dilation, outputs, 0 if any(padding) else None)
     return b.reshape(b.permute(cut, (0, 1, 4, 5, 2, 3)), out.shape)
 
@@ -180,7 +184,9 @@ def full(out: Result, *args: Any, **kw: Any) -> Value:
     return b.const(value, out.dtype, out.shape)
 
 
-rule("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")(lambda out, *_, **__: b.const(0, out.dtype, out.shape))
+rule("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")(
+    lambda out, *_, **__: b.const(0, out.dtype, out.shape)
+)
 rule("ones", "ones_like", "new_ones")(lambda out, *_, **__: b.const(1, out.dtype, out.shape))
 
 
@@ -237,7 +243,10 @@ def diag_embed(out: Result, x: Value, offset: int = 0, first: int = -2, second: 
 
     grown = v.View(out.shape, x.dtype, x, move, fill=0, kind="diagonal")
     same = b.apply("eq", b.sub(b.position(out.shape, j), b.position(out.shape, i)), offset, dtype=DType.bool, compute=DType.i64)
-    return b.where(same, grown, 0, out.dtype)
+    made = b.where(same, grown, 0, out.dtype)
+    if offset == 0 and (i, j) == (rank - 2, rank - 1):
+        made.diagonal_of = x
+    return made
 
 
 # ---------------------------------------------------------------- resampling

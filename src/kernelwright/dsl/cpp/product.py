@@ -115,7 +115,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> tuple[str
     found = view(scheduler, a, gemm_value)
     if found is None:
         storage = computed(scheduler, a, gemm_value)
-        return storage.name, to_c(storage.extents[-1]), "1"
+        return f"&{storage.name}" if storage.scalar else storage.name, to_c(storage.extents[-1]), "1"
     step = found.column.constant
     rows = a.shape[0].constant
     far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES
@@ -148,8 +148,35 @@ def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> tuple[st
         pieces = (to_c(depth), to_c(columns), found.pointer(), to_c(stride), panels.name)
         scheduler.out.append(f"{function}({', '.join(pieces)});")
         return panels.name, str(panel), to_c(depth * panel)
+    panels_of = None if few or found is not None else as_panels(scheduler, b, gemm_value, panel)
+    if panels_of is not None:
+        scheduler.make(panels_of)
+        assert panels_of.storage is not None
+        return panels_of.storage.name, str(panel), to_c(depth * panel)
     storage = computed(scheduler, b, gemm_value)
     return storage.name, to_c(storage.extents[-1]), ""
+
+
+def as_panels(scheduler: Scheduler, b: Value, gemm_value: Value, panel: int) -> Value | None:
+    """B as a tile [n / panel, k, panel], to be computed straight into panels; None where borders or odd widths forbid it."""
+    depth, columns = b.shape
+    if columns.constant is None or columns.constant % panel or b.kept or b.storage is not None:
+        return None
+    if b.dtype is not gemm_value.dtype:
+        b = scheduler.builder.value("cast", (b,), b.shape, gemm_value.dtype)
+    for inner in scheduler.pending([b]):
+        scheduler.make(inner)
+    cut = scheduler.builder.value("reshape", (b,), (depth, poly(columns.constant // panel), poly(panel)), b.dtype)
+    turned = scheduler.builder.value("permute", (cut,), (cut.shape[1], depth, cut.shape[2]), b.dtype, (1, 0, 2))
+    nest = Nest(scheduler.around, turned.shape, [], set())
+    elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
+    elements.of(turned, nest.index)
+    if elements.borders:
+        return None
+    for made in (b, cut, turned):
+        made.home = gemm_value.home
+    turned.name = "panels"
+    return turned
 
 
 def computed(scheduler: Scheduler, x: Value, gemm_value: Value) -> Storage:
@@ -159,7 +186,7 @@ def computed(scheduler: Scheduler, x: Value, gemm_value: Value) -> Storage:
         x.home = gemm_value.home
     for inner in scheduler.pending([x]):
         scheduler.make(inner)
-    if x.storage is not None and x.storage.pitch is None:
+    if x.storage is not None and x.storage.pitch is None and not x.storage.scalar:
         # kept, but not with padded rows: once more into a tile of its own
         x = scheduler.builder.value("reshape", (x,), x.shape, x.dtype)
         x.home = gemm_value.home
