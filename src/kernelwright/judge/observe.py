@@ -29,6 +29,8 @@ RECORD_SAMPLE = 9
 ATTRIBUTE_BYTES = 128
 PERIOD_NS = 250_000
 PAGES = 64
+PER_CALL, PER_BLOCK = 60e-6, 200e-6
+"""Seconds inside libtorch that are nobody's work: allocating outputs, and the stopwatch's reading of a few elements per block."""
 HEAD, TAIL = 1024, 1032
 """Offsets of the ring's two positions in its first page."""
 
@@ -41,10 +43,11 @@ RUNTIME = re.compile(r"/lib(gomp|omp|iomp5|python|c10|torch_python)[^/]*\.so|/_c
 
 @dataclass
 class Sighting:
-    """Samples of some calls, by mapped file ("" for code in no file), and how many calls they were."""
+    """Samples of some blocks of calls, by mapped file ("" for code in no file), and how many they were."""
 
     files: Counter[str] = field(default_factory=Counter)
     calls: int = 0
+    blocks: int = 0
 
     @property
     def total(self) -> int:
@@ -123,6 +126,7 @@ class Observer:
                 places[pid] = _executable(pid) or places[self._pid]
             into.files[_file_at(places[pid], address)] += 1
         into.calls += calls
+        into.blocks += 1
 
 
 def _read(ring: mmap.mmap) -> list[tuple[int, int]]:
@@ -177,7 +181,7 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
         return f"{100 * blas / working:.0f} % of forward's CPU time was spent in a BLAS library"
     if array >= 8 and array > 0.3 * working:
         return f"{100 * array / working:.0f} % of forward's CPU time was spent in numpy"
-    explained = 30e-6 + copied_bytes / 2e9
+    explained = PER_CALL + PER_BLOCK * seen.blocks / max(1, seen.calls) + copied_bytes / 2e9
     if torch >= 8 and torch > 0.3 * working and seen.seconds_per_call(TORCH) > explained:
         return (
             f"{100 * torch / working:.0f} % of forward's CPU time was spent inside libtorch, which no traced operator explains"
