@@ -1,4 +1,4 @@
-"""One verdict's conversation: the parent between a referee, which it trusts, and a candidate, which it does not.
+"""One verdict in the making: the steps from an opened task to a judged track, over a conversation with both workers.
 
 In: a task and a kernel. Out: nothing but `Rejected` when the kernel fails, and the facts that a verdict reports. Headers and
 descriptors are only relayed; no tensor is looked at here, except byte for byte (are held outputs still what they were?).
@@ -12,38 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.dsl.kernel import Kernel
-from kernelwright.errors import JudgeError, KernelwrightError, TaskError
 from kernelwright.judge import bundle, observe, trace
-from kernelwright.judge.channel import ChannelError, Message, close_all
+from kernelwright.judge.channel import ChannelError, close_all
+from kernelwright.judge.conversation import Conversation, Times
 from kernelwright.judge.limits import GIB, Limits
-from kernelwright.judge.rejection import Rejected, from_channel, from_finding, from_reply
+from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.template import Template
 from kernelwright.judge.verdict import Status, Trials
-from kernelwright.judge.worker import Worker
 from kernelwright.task import Task
 
-REFEREE_SECONDS = 900.0
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
 HELD_BYTES = 256 << 20
 """Of outputs that are held and asked for again, all together; the first two are held whatever their size."""
-
-
-@dataclass(frozen=True)
-class Times:
-    """Wall-clock limits in seconds. A call may take `run`, or `slower` times what the reference takes, whichever is more."""
-
-    build: float = 300.0
-    run: float = 20.0
-    slower: float = 300.0
-
-
-class TaskRefused(TaskError):
-    """The referee's sentence about a task that cannot be judged; it names the file and the line already."""
-
-    def __init__(self, path: str, sentence: str) -> None:
-        KernelwrightError.__init__(self, sentence)
-        self.path, self.line, self.reason = path, None, sentence.removeprefix(f"{path}:").strip()
 
 
 @dataclass
@@ -54,13 +35,11 @@ class Held:
     fd: int
 
 
-class Session:
-    """Both workers of one verdict. Closing it ends them."""
+class Session(Conversation):
+    """One verdict in the making."""
 
     def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times) -> None:
-        self.template, self.task, self.kernel, self.threads, self.times = template, task, kernel, threads, times
-        self.referee: Worker | None = None
-        self.candidate: Worker | None = None
+        super().__init__(template, task, kernel, threads, times)
         self.facts: dict[str, Any] = {}
         self.trials: list[dict[str, Any]] = []
         self.reference = ""
@@ -78,14 +57,9 @@ class Session:
         self._last_tree: Any = None
         self._refilled = False
 
-    def __enter__(self) -> Session:
-        return self
-
     def __exit__(self, *_: object) -> None:
         close_all([held.fd for held in self._held])
-        for worker in (self.candidate, self.referee):
-            if worker is not None:
-                worker.stop()
+        super().__exit__(*_)
 
     # -- the steps -----------------------------------------------------------------------------------------------------------
 
@@ -231,11 +205,6 @@ class Session:
             reference=self.reference,
         )
 
-    def printed(self) -> str:
-        """The end of what the candidate printed, without the profiler's own notes."""
-        text = self.candidate.printed() if self.candidate else ""
-        return "\n".join(line for line in text.splitlines() if not line.startswith("USDT:"))
-
     # -- one trial -----------------------------------------------------------------------------------------------------------
 
     def _run_trial(self, number: int, *, traced: bool, hold: bool, skew: bool = False) -> None:
@@ -321,42 +290,6 @@ class Session:
             finally:
                 close_all(fds)
         self.ask_candidate({"op": "forget"}, doing="handing over outputs", seconds=60)
-
-    # -- the two ends --------------------------------------------------------------------------------------------------------
-
-    def _candidate(self) -> Worker:
-        assert self.candidate is not None
-        return self.candidate
-
-    def ask_candidate(
-        self, message: Message, fds: list[int] | None = None, *, doing: str, seconds: float
-    ) -> tuple[Message, list[int]]:
-        """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
-        worker = self._candidate()
-        try:
-            reply, received = worker.request(message, fds or [], timeout=seconds)
-        except ChannelError as error:
-            raise from_channel(error, worker, doing, seconds) from error
-        if reply.get("ok") is not True:
-            close_all(received)
-            raise from_reply(reply, doing, worker.printed(), self.kernel.source)
-        return reply, received
-
-    def ask_referee(self, message: Message, fds: list[int] | None = None) -> tuple[Message, list[int]]:
-        """One request to the referee. Its failures are the task's fault or ours, never the candidate's."""
-        assert self.referee is not None
-        try:
-            reply, received = self.referee.request(message, fds or [], timeout=REFEREE_SECONDS)
-        except ChannelError as error:
-            ended = self.referee.exit_reason()
-            raise JudgeError(f"{self.task.path}: the reference's process failed ({ended}); is the task too large?") from error
-        if reply.get("ok") is not True:
-            close_all(received)
-            if reply.get("task_error"):
-                raise TaskRefused(self.task.path, str(reply["task_error"]))
-            said = reply.get("error")
-            raise JudgeError(f"{self.task.path}: the referee failed: {said.get('message') if isinstance(said, dict) else said}")
-        return reply, received
 
 
 def _entries(value: Any) -> list[Any]:

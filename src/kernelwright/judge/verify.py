@@ -10,7 +10,7 @@ How one verdict comes about (`Judge.verify`):
 5. the first trial once more, then the clock (clock.py) when timing is asked for;
 6. the verdict. Whatever the candidate does on the way ends in `Rejected` (rejection.py), never in an error of ours.
 
-`session.py` owns the conversation with the two workers.
+`session.py` owns the steps, `conversation.py` the exchange with the two workers.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from typing import Any
 from kernelwright.dsl.kernel import Kernel
 from kernelwright.judge import clock
 from kernelwright.judge.channel import ChannelError
+from kernelwright.judge.conversation import Times
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.rivals import Rivals
-from kernelwright.judge.session import Session, Times
+from kernelwright.judge.session import Session
 from kernelwright.judge.template import Template
 from kernelwright.judge.verdict import Status, Track, Verdict
 from kernelwright.target import Target

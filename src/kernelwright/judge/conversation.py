@@ -1,0 +1,93 @@
+"""The parent between two workers: a referee, which it trusts, and a candidate, which it does not.
+
+In: requests. Out: replies, or `Rejected` when the candidate fails (whatever it does), TaskError when the task is at fault, JudgeError
+when we are. Closing a conversation ends both workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from kernelwright.dsl.kernel import Kernel
+from kernelwright.errors import JudgeError, KernelwrightError, TaskError
+from kernelwright.judge.channel import ChannelError, Message, close_all
+from kernelwright.judge.rejection import from_channel, from_reply
+from kernelwright.judge.template import Template
+from kernelwright.judge.worker import Worker
+from kernelwright.task import Task
+
+REFEREE_SECONDS = 900.0
+
+
+@dataclass(frozen=True)
+class Times:
+    """Wall-clock limits in seconds. A call may take `run`, or `slower` times what the reference takes, whichever is more."""
+
+    build: float = 300.0
+    run: float = 20.0
+    slower: float = 300.0
+
+
+class TaskRefused(TaskError):
+    """The referee's sentence about a task that cannot be judged; it names the file and the line already."""
+
+    def __init__(self, path: str, sentence: str) -> None:
+        KernelwrightError.__init__(self, sentence)
+        self.path, self.line, self.reason = path, None, sentence.removeprefix(f"{path}:").strip()
+
+
+class Conversation:
+    """Both workers of one verdict, once they are spawned."""
+
+    def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times) -> None:
+        self.template, self.task, self.kernel, self.threads, self.times = template, task, kernel, threads, times
+        self.referee: Worker | None = None
+        self.candidate: Worker | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in (self.candidate, self.referee):
+            if worker is not None:
+                worker.stop()
+
+    def printed(self) -> str:
+        """The end of what the candidate printed, without the profiler's own notes."""
+        text = self.candidate.printed() if self.candidate else ""
+        return "\n".join(line for line in text.splitlines() if not line.startswith("USDT:"))
+
+    def _candidate(self) -> Worker:
+        assert self.candidate is not None
+        return self.candidate
+
+    def ask_candidate(
+        self, message: Message, fds: list[int] | None = None, *, doing: str, seconds: float
+    ) -> tuple[Message, list[int]]:
+        """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
+        worker = self._candidate()
+        try:
+            reply, received = worker.request(message, fds or [], timeout=seconds)
+        except ChannelError as error:
+            raise from_channel(error, worker, doing, seconds) from error
+        if reply.get("ok") is not True:
+            close_all(received)
+            raise from_reply(reply, doing, worker.printed(), self.kernel.source)
+        return reply, received
+
+    def ask_referee(self, message: Message, fds: list[int] | None = None) -> tuple[Message, list[int]]:
+        """One request to the referee. Its failures are the task's fault or ours, never the candidate's."""
+        assert self.referee is not None
+        try:
+            reply, received = self.referee.request(message, fds or [], timeout=REFEREE_SECONDS)
+        except ChannelError as error:
+            ended = self.referee.exit_reason()
+            raise JudgeError(f"{self.task.path}: the reference's process failed ({ended}); is the task too large?") from error
+        if reply.get("ok") is not True:
+            close_all(received)
+            if reply.get("task_error"):
+                raise TaskRefused(self.task.path, str(reply["task_error"]))
+            said = reply.get("error")
+            raise JudgeError(f"{self.task.path}: the referee failed: {said.get('message') if isinstance(said, dict) else said}")
+        return reply, received
