@@ -42,9 +42,7 @@ def describe(task: Task, *, budget_s: float = 5.0, patience: float = PATIENCE) -
     """Run the referee on the task; TaskError when the file is at fault."""
     channel, theirs = pair()
     command = [sys.executable, "-m", "kernelwright.judge.describe", str(theirs.fileno())]
-    child = subprocess.Popen(
-        command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), start_new_session=True
-    )
+    child = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
     theirs.close()
     try:
         request = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name}
