@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -63,9 +62,10 @@ def test_example_computes_what_torch_computes(name: str) -> None:
     arguments = [_random(t, sizes) for t in sketch.tensors if t.role == "input"]
     state = {t.source: _random(t, sizes) for t in sketch.tensors if t.role == "param"}
     wanted = REFERENCES[name](*arguments, *state.values())
-    domains = [[(t.name, value) for value in t.domain] for t in sketch.tunables]
-    for setting in itertools.product(*domains):
-        found = interpret.call(sketch, arguments, state, tunables=dict(setting), shuffle=1, strict=True)
+    longest = max([len(t.domain) for t in sketch.tunables], default=1)
+    for turn in range(longest):  # every value of every tunable at least once
+        setting = {t.name: t.domain[(turn + place) % len(t.domain)] for place, t in enumerate(sketch.tunables)}
+        found = interpret.call(sketch, arguments, state, tunables=setting, shuffle=1, strict=True)
         torch.testing.assert_close(found, wanted)
 
 

@@ -41,7 +41,7 @@ def value_of(expression: str) -> nodes.Tile:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_parse_undoes_print(seed: int) -> None:
     sketch = Draw(seed).sketch()
     source = to_source(sketch)

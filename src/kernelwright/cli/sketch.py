@@ -46,7 +46,7 @@ def sketch_command(
         print(json.dumps(_report(sketch, text, notes, faults, comparison)))
     else:
         _show(text)
-        _tell(faults, comparison)
+        _tell(task, faults, comparison)
     return 1 if faults or (comparison is not None and not comparison.agrees) else 0
 
 
@@ -108,12 +108,13 @@ def _show(text: str) -> None:
     Console().print(Syntax(text, "python", background_color="default"))
 
 
-def _tell(faults: list[SketchError] | None, comparison: Comparison | None) -> None:
+def _tell(path: str, faults: list[SketchError] | None, comparison: Comparison | None) -> None:
     """What was found, on stderr, so that the sketch can be sent to a file."""
     if faults is None:
         return
     for fault in faults:
-        print(fault, file=sys.stderr)
+        where = f"{path}:{fault.line}" if fault.line else path
+        print(f"{where}: {fault.reason}" + (f" ({fault.hint})" if fault.hint else ""), file=sys.stderr)
     if not faults:
         print("checked: shapes, dtypes, bounds, reads and races are in order", file=sys.stderr)
     if comparison is not None and comparison.agrees:

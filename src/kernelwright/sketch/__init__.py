@@ -1,9 +1,12 @@
 """The Unified Sketch: the algorithm and its schedule as a real language, in no particular target language.
 
-1. `nodes`      the grammar and its meaning            5. `check`      shapes, dtypes, bounds, reads before writes, races
-2. `parse`      source text → Sketch                   6. `interpret`  a Sketch run on torch tensors (`operations`, `memory`,
-3. `print`      Sketch → source text                                   `observe` are its parts)
-4. `symbolic`   integer expressions: simplify, bound   7. `types`      shape and dtype of every tile
+1. `nodes`      the grammar and its meaning; `walk` visits it
+2. `parse`      source text → Sketch (`expressions` and `literals` read what stands inside statements)
+3. `print`      Sketch → source text
+4. `symbolic`   integer expressions as polynomials: simplify, evaluate, compare, bound
+5. `types`      shape and dtype of every tile (`dtypes`: which operation takes and gives which)
+6. `check`      the rules that can be proved beforehand: `declare` declarations, `prove` bounds inside loops, `races`
+7. `interpret`  a Sketch run on torch tensors: `operations`, `memory`, and `observe` for strict mode; `compare` with a module
 
-Importing this package imports no torch; `interpret` does.
+Importing this package, or anything but `interpret` and `compare`, imports no torch. The language is described in docs/sketch.md.
 """

@@ -19,9 +19,8 @@ from typing import Any, Literal, get_args
 from kernelwright.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.declare import ROLES
-from kernelwright.sketch.expressions import (
-    Reader,
-    Scope,
+from kernelwright.sketch.expressions import Reader, Scope
+from kernelwright.sketch.literals import (
     arguments,
     dtype_name,
     fault,

@@ -12,22 +12,19 @@ from itertools import product
 
 from kernelwright.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.dtypes import (
+    FLOATS,
+    INTEGERS,
+    WIDTH,
+    binary_dtype,
+    require_ordered,
+    require_reducible,
+    unary_dtype,
+    wider,
+)
 from kernelwright.sketch.nodes import DType, Index, Int, Tile
 from kernelwright.sketch.symbolic import constant, equal, evaluate, mul, polynomial, show, simplify, substitute, symbols
 
-FLOATS = frozenset({DType.f64, DType.f32, DType.f16, DType.bf16})
-INTEGERS = frozenset({DType.i64, DType.i32, DType.i16, DType.i8, DType.u8})
-WIDTH = {DType.f64: 8, DType.i64: 8, DType.f32: 4, DType.i32: 4, DType.f16: 2, DType.bf16: 2, DType.i16: 2,
-         DType.i8: 1, DType.u8: 1, DType.bool: 1}  # fmt: skip
-"""Bytes an element takes."""
-
-_ANY_NUMBER = frozenset({"neg", "abs", "sign"})
-_TO_BOOL = frozenset({"isnan", "isinf", "logical_not"})
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-LOGICAL = frozenset({"logical_and", "logical_or"})
-_BITS = frozenset({"and", "or", "xor"})
-_SHIFTS = frozenset({"shl", "shr"})
-_FLOAT_ONLY = frozenset({"div", "atan2", "copysign"})
 COMBINATIONS = 256
 """Most settings of the tunables that a proof by enumeration looks at."""
 
@@ -174,7 +171,7 @@ class Typer:
         if left.dtype is not right.dtype:
             raise SketchError(
                 f"{what} of {left.dtype.value} and {right.dtype.value}",
-                hint=f"nothing is promoted silently; write cast(…, {_wider(left.dtype, right.dtype).value})",
+                hint=f"nothing is promoted silently; write cast(…, {wider(left.dtype, right.dtype).value})",
             )
         return self.broadcast(left.shape, right.shape, what), left.dtype
 
@@ -218,10 +215,10 @@ class Typer:
                 return self._loaded(tile, names)
             case nodes.Unary(op, x):
                 found = self.type_of(x, names)
-                return TileType(found.shape, _unary_dtype(op, found.dtype))
+                return TileType(found.shape, unary_dtype(op, found.dtype))
             case nodes.Binary(op, a, b):
                 shape, dtype = self.pair(a, b, names, op)
-                return TileType(shape, _binary_dtype(op, dtype))
+                return TileType(shape, binary_dtype(op, dtype))
             case nodes.Where(condition, a, b):
                 chosen = self.type_of(condition, names)
                 if chosen.dtype is not DType.bool:
@@ -289,22 +286,22 @@ class Typer:
                     self.axis(axis, rank, what)
                 if len(set(axes)) != len(axes):
                     raise SketchError(f"{what} names an axis twice")
-                _require_reducible(what, op, found.dtype)
+                require_reducible(what, op, found.dtype)
                 shape = tuple(Int(1) if axis in axes else extent for axis, extent in enumerate(found.shape))
                 return TileType(shape, found.dtype)
             case nodes.ArgReduce(op, _, axis):
                 self.axis(axis, rank, f"arg_{op}")
-                _require_ordered(f"arg_{op}", found.dtype)
+                require_ordered(f"arg_{op}", found.dtype)
                 return TileType((*found.shape[:axis], Int(1), *found.shape[axis + 1 :]), DType.i64)
             case nodes.Scan(op, _, axis):
                 self.axis(axis, rank, f"scan_{op}")
                 if op not in nodes.SCAN:
                     raise SketchError(f"unknown scan scan_{op}")
-                _require_reducible(f"scan_{op}", op, found.dtype)
+                require_reducible(f"scan_{op}", op, found.dtype)
                 return found
             case nodes.ArgSort(_, axis):
                 self.axis(axis, rank, "arg_sort")
-                _require_ordered("arg_sort", found.dtype)
+                require_ordered("arg_sort", found.dtype)
                 return TileType(found.shape, DType.i64)
             case nodes.Take(_, indices, axis):
                 at = self.type_of(indices, names)
@@ -354,69 +351,8 @@ class Typer:
         raise SketchError(f"unknown tile expression {type(tile).__name__}")
 
 
-def _wider(a: DType, b: DType) -> DType:
-    """The dtype a person most likely means when two meet."""
-    if (a in FLOATS) != (b in FLOATS):
-        return a if a in FLOATS else b
-    return a if WIDTH[a] >= WIDTH[b] else b
-
-
 def _volume(shape: Sequence[Index]) -> Index:
     total: Index = Int(1)
     for extent in shape:
         total = mul(total, extent)
     return total
-
-
-def _unary_dtype(op: str, dtype: DType) -> DType:
-    if op not in nodes.UNARY:
-        raise SketchError(f"unknown function {op}")
-    if op == "invert":
-        if dtype in FLOATS:
-            raise SketchError(f"~ of a {dtype.value} tile", hint="it is for bool and integers")
-        return dtype
-    if op == "logical_not":
-        return DType.bool
-    if op in _ANY_NUMBER:
-        if dtype is DType.bool:
-            raise SketchError(f"{op} of a bool tile", hint="cast it first")
-        return dtype
-    if dtype not in FLOATS:
-        raise SketchError(f"{op} of a {dtype.value} tile", hint="cast it to f32 first")
-    return DType.bool if op in _TO_BOOL else dtype
-
-
-def _binary_dtype(op: str, dtype: DType) -> DType:
-    if op not in nodes.BINARY:
-        raise SketchError(f"unknown function {op}")
-    if op in COMPARISONS or op in LOGICAL:
-        return DType.bool
-    if op in _BITS:
-        if dtype in FLOATS:
-            raise SketchError(f"bitwise {op} of {dtype.value} tiles", hint="compare first: the bits of bool and integers only")
-        return dtype
-    if dtype is DType.bool:
-        raise SketchError(f"{op} of bool tiles", hint="cast them first, or use &, |, ^")
-    if op in _SHIFTS and dtype in FLOATS:
-        raise SketchError(f"{op} of {dtype.value} tiles", hint="shifts are for integers")
-    if op in _FLOAT_ONLY and dtype not in FLOATS:
-        raise SketchError(f"{op} of {dtype.value} tiles", hint="use // for integers, or cast to f32 first")
-    return dtype
-
-
-def _require_ordered(what: str, dtype: DType) -> None:
-    if dtype is DType.bool:
-        raise SketchError(f"{what} of a bool tile", hint="cast it to i32 first")
-
-
-def _require_reducible(what: str, op: str, dtype: DType) -> None:
-    if op in ("any", "all"):
-        if dtype is not DType.bool:
-            raise SketchError(f"{what} of a {dtype.value} tile", hint="compare first: x != 0")
-        return
-    if dtype is DType.bool:
-        raise SketchError(f"{what} of a bool tile", hint="use reduce_any or reduce_all, or cast to i64 first")
-    if op in ("sum", "prod", "logsumexp") and dtype in (DType.f16, DType.bf16):
-        raise SketchError(f"{what} of a {dtype.value} tile", hint="cast it to f32 first")
-    if op == "logsumexp" and dtype not in FLOATS:
-        raise SketchError(f"{what} of a {dtype.value} tile", hint="cast it to f32 first")
