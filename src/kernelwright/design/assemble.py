@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -66,14 +67,14 @@ class Workshop:
         """Traces values over what is placed, computing `pinned` ones anew."""
         return Tracer(self.arena, self.placed, frozenset(map(id, slots)), {}, frozenset(map(id, pinned)))
 
-    def kernel(self, stem: str, body: tuple[nodes.Statement, ...], doc: str = "") -> None:
-        """Adds a kernel."""
+    def kernel(self, stem: str, body: tuple[nodes.Statement, ...], doc: str = "", *, final: bool = True) -> None:
+        """Adds a kernel. One that reads only parameters runs once, unless another still changes its result (not `final`)."""
         if not body:
             return
         views = {t.name: t.source for t in self.tensors if t.role == "view"}
         read, written = ({views.get(n, n) for n in names} for names in tensors_of(body))
         roles = {t.name: t.role for t in self.tensors}
-        once = read <= self.fixed and all(roles[n] == "temp" for n in written)
+        once = final and read <= self.fixed and all(roles[n] == "temp" for n in written)
         if once:
             self.prepared |= written
         self.steps.append(nodes.Kernel(self.names.fresh(stem), body, once, doc))
@@ -146,7 +147,7 @@ def assemble(captured: Captured, name: str, doc: str, *, cores: int = 2, variant
 def _make(workshop: Workshop, outputs: list[v.Value], forced: dict[int, v.Value]) -> None:
     graph = Graph.of(outputs, forced)
     realised: dict[int, v.Value] = {id(o): o for o in outputs if not isinstance(o, v.Leaf)} | forced
-    ends: dict[int, v.Value] = {}  # end of an epilogue → its contraction
+    ends: dict[int, v.Contraction] = {}  # end of an epilogue → its contraction
     keep = set(realised)
     for value in graph.order:
         if isinstance(value, v.Contraction):
@@ -192,7 +193,7 @@ def _contraction(workshop: Workshop, contraction: v.Contraction, end: v.Value) -
         raise MustRealise(contraction) from e
 
 
-def _companions(root: v.Value, later: list[v.Value], ends: dict[int, v.Value], done: set[int]) -> list[v.Value]:
+def _companions(root: v.Value, later: list[v.Value], ends: dict[int, v.Contraction], done: set[int]) -> list[v.Value]:
     """Other realised values of the same shape that read the same data and do not need this one: made in the same kernel."""
     mine = _reads(root)
     found: list[v.Value] = []
@@ -210,7 +211,7 @@ def _companions(root: v.Value, later: list[v.Value], ends: dict[int, v.Value], d
 
 
 def _reads(value: v.Value) -> set[int]:
-    return {id(x) for x in v.topological([value]) if isinstance(x, v.Leaf) and x.size >= 64 or isinstance(x, v.Fold)}
+    return {id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and x.size >= 64) or isinstance(x, v.Fold)}
 
 
 def _generic(workshop: Workshop, roots: list[v.Value], done: set[int]) -> None:
@@ -252,7 +253,7 @@ def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
             cuts = [0]
             for part in value.parts:
                 cuts.append(cuts[-1] + part.shape[value.axis])
-            return [(value.axis, a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+            return [(value.axis, a, b) for a, b in itertools.pairwise(cuts) if a < b]
         if isinstance(value, v.Map):
             seen += [a for a in value.args if a.shape == root.shape]
     return [None]
@@ -274,7 +275,14 @@ def _sketch(workshop: Workshop, outputs: list[v.Value], name: str, doc: str) -> 
     steps = tuple(workshop.steps)
     tensors = _used(workshop, steps)
     return nodes.Sketch(
-        name, doc, (), tuple(workshop.tunables), tensors, steps, json.dumps(fill(workshop.captured.structure)), tuple(workshop.captured.constants)
+        name,
+        doc,
+        (),
+        tuple(workshop.tunables),
+        tensors,
+        steps,
+        json.dumps(fill(workshop.captured.structure)),
+        tuple(workshop.captured.constants),
     )
 
 

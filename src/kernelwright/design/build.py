@@ -15,7 +15,7 @@ from kernelwright.design.values import Const, Fold, Map, Position, Value, View
 from kernelwright.sketch.nodes import DType
 
 Number = float | int | bool
-COMPARISONS = frozenset("eq ne lt le gt ge logical_and logical_or logical_not isnan isinf".split())
+COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan", "isinf"])
 
 
 def const(value: Number, dtype: DType, shape: Sequence[int] = ()) -> Value:

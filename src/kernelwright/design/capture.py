@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.design import values as v
+from kernelwright.design.hooks import Names
 from kernelwright.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType
@@ -48,7 +49,9 @@ def dtype_of(dtype: torch.dtype) -> DType:
     return table[dtype]
 
 
-def exported(model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None) -> torch.export.ExportedProgram:
+def exported(
+    model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None
+) -> torch.export.ExportedProgram:
     """The module as an ATen graph, with everything decomposed that no rule of ours wants whole."""
     import torch
 
@@ -71,11 +74,13 @@ def exported(model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, 
     return program
 
 
-WHOLE = frozenset(
-    "scaled_dot_product_attention logsumexp std var prelu pixel_shuffle pixel_unshuffle bucketize roll diag_embed im2col "
-    "hardswish hardsigmoid mish silu softplus elu selu celu cummax cummin logcumsumexp linear one_hot rms_norm diagonal_copy "
-    "_adaptive_avg_pool3d adaptive_avg_pool1d upsample_nearest1d upsample_nearest2d upsample_nearest3d searchsorted".split()
+_WHOLE = (
+    "scaled_dot_product_attention tril triu logsumexp std var prelu pixel_shuffle pixel_unshuffle "
+    "bucketize roll diag_embed im2col hardswish hardsigmoid mish silu softplus elu selu celu cummax "
+    "cummin logcumsumexp linear one_hot rms_norm diagonal_copy _adaptive_avg_pool3d adaptive_avg_pool1d "
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d searchsorted"
 )
+WHOLE = frozenset(_WHOLE.split())
 
 
 def _kept(name: str) -> bool:
@@ -100,7 +105,7 @@ class Builder:
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[float | int | bool, ...]]] = []
         self.known: dict[str, Any] = {}
-        self.taken: set[str] = set()
+        self.names = Names()
 
     def build(self) -> Captured:
         outputs: Any = None
@@ -114,6 +119,9 @@ class Builder:
                 outputs = node.args[0]
         mutated = len(self.program.graph_signature.buffers_to_mutate) + len(self.program.graph_signature.user_inputs_to_mutate)
         flat = [self._argument(o) for o in outputs][mutated:]
+        for node in outputs[mutated:]:
+            if hasattr(node, "meta") and hasattr(node.meta.get("val"), "dtype"):
+                dtype_of(node.meta["val"].dtype)
         return Captured(self.tensors, self.constants, flat, self._structure(len(flat)))
 
     def _structure(self, count: int) -> Any:
@@ -122,15 +130,6 @@ class Builder:
 
         tree = pytree.tree_unflatten([f"#{i}" for i in range(count)], self.program.call_spec.out_spec)
         return _plain(tree)
-
-    def _name(self, stem: str) -> str:
-        stem = "".join(ch if ch.isalnum() else "_" for ch in stem)
-        name, i = stem, 0
-        while name in self.taken:
-            i += 1
-            name = f"{stem}_{i}"
-        self.taken.add(name)
-        return name
 
     def _placeholders(self) -> None:
         import torch
@@ -157,7 +156,7 @@ class Builder:
                 self.known[node.name] = self._constant(spec.target or node.name, tensor)
 
     def _declare(self, node: Any, fake: torch.Tensor, role: Any, source: str, stem: str) -> None:
-        name = self._name(stem)
+        name = self.names.fresh(stem)
         shape = tuple(int(e) for e in fake.shape)
         dtype = dtype_of(fake.dtype)
         if role == "input" or node.users:
@@ -170,8 +169,10 @@ class Builder:
         if tensor.numel() and bool((tensor == tensor.reshape(-1)[0]).all()):
             return v.Const(shape, dtype, tensor.reshape(-1)[0].item())
         if tensor.numel() > SMALL_CONSTANT:
-            raise UnsupportedOperator("a constant tensor", f"{stem} has {tensor.numel()} elements, more than a kernel file should carry")
-        name = self._name(stem.replace(".", "_"))
+            raise UnsupportedOperator(
+                "a constant tensor", f"{stem} has {tensor.numel()} elements, more than a kernel file should carry"
+            )
+        name = self.names.fresh(stem.replace(".", "_"))
         self.constants.append((name, tuple(tensor.reshape(-1).tolist())))
         self.tensors.append(nodes.Tensor(name, tuple(nodes.Int(e) for e in shape), dtype, "constant", name))
         return v.Leaf(shape, dtype, name, origin="constant")
@@ -193,7 +194,7 @@ class Builder:
         if node.target is operator.getitem:
             return args[0][args[1]]
         name = str(node.target)
-        if name.startswith("aten._assert") or name.startswith("aten.sym_") or "_assert_scalar" in name:
+        if name.startswith(("aten._assert", "aten.sym_")) or "_assert_scalar" in name:
             return None
         rule = find(name) if name.startswith("aten.") else None
         if rule is None:
@@ -202,7 +203,12 @@ class Builder:
         def result(fake: Any) -> Any:
             if isinstance(fake, list | tuple):
                 return tuple(result(f) for f in fake)
-            return Result(tuple(int(e) for e in fake.shape), dtype_of(fake.dtype)) if hasattr(fake, "shape") else None
+            if not hasattr(fake, "shape"):
+                return None
+            rounded = str(fake.dtype).removeprefix("torch.")
+            if rounded in ("float8_e4m3fn", "float8_e5m2"):
+                return Result(tuple(int(e) for e in fake.shape), DType.f32, rounded)
+            return Result(tuple(int(e) for e in fake.shape), dtype_of(fake.dtype))
 
         out = result(node.meta["val"])
         try:

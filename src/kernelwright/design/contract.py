@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from kernelwright.design import values as v
 from kernelwright.design.contraction import (
-    AttentionProblem, ConvProblem, GemmProblem, Machine, lower_attention, lower_conv, lower_gemm,
+    AttentionProblem,
+    ConvProblem,
+    GemmProblem,
+    Machine,
+    lower_attention,
+    lower_conv,
+    lower_gemm,
 )  # fmt: skip
 from kernelwright.design.fuse import Finish, NotFusible, Operand
 from kernelwright.design.scalar import MustRealise
@@ -47,7 +53,7 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
     else:
         assert isinstance(problem, AttentionProblem)
         mask = loaders[3] if len(loaders) > 3 else None
-        pieces = lower_attention(problem, *loaders[:3], mask, finish, workshop.names, machine)
+        pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], mask, finish, workshop.names, machine)
     piece = pieces[min(workshop.variant, len(pieces) - 1)]
     workshop.alternatives = max(workshop.alternatives, len(pieces))
     workshop.tensors += piece.tensors

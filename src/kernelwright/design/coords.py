@@ -88,7 +88,9 @@ class Coord:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Coord) and self._hash == other._hash and self.offset == other.offset and self.terms == other.terms
+        return (
+            isinstance(other, Coord) and self._hash == other._hash and self.offset == other.offset and self.terms == other.terms
+        )
 
     def __repr__(self) -> str:
         return " + ".join([*(f"{c}*{t}" for t, c in self.terms), str(self.offset)])

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal
 from kernelwright.design import schedule
 from kernelwright.design import values as v
 from kernelwright.design.coords import Atom, Coord, atom_coord
-from kernelwright.design.emit import Block, Dim, Emitter, Loop
+from kernelwright.design.emit import Binding, Block, Dim, Emitter, Loop
 from kernelwright.design.hooks import Names
 from kernelwright.design.nest import build
-from kernelwright.design.scalar import Expr, MustRealise, Tracer, walk_all
+from kernelwright.design.scalar import Expr, MustRealise, Tracer, data_of, walk_all
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
 
@@ -41,7 +41,7 @@ def sort_rows(workshop: Workshop, x: v.Value, axis: int, descending: bool, value
     names = Names({t.name for t in workshop.tensors})
     emitter = Emitter(1, names, workshop.view)
     row = atoms[axis]
-    bindings: dict[Atom, Loop | Dim] = {row: Dim(0, Int(0), Int(row.extent), row.extent - 1)}
+    bindings: dict[Atom, Binding] = {row: Dim(0, Int(0), Int(row.extent), row.extent - 1)}
     loops: list[tuple[str, int]] = []
     region: list[Axis] = []
     for i, atom in enumerate(atoms):
@@ -54,7 +54,7 @@ def sort_rows(workshop: Workshop, x: v.Value, axis: int, descending: bool, value
             loops.append((var, atom.extent))
             bindings[atom] = Loop(Sym(var), atom.extent - 1)
             region.append(At(Sym(var)))
-    block = Block(bindings)  # type: ignore[arg-type]
+    block = Block(bindings)
     tile, _ = emitter._with_axis(emitter.tile(expr, block), row, block, expr.dtype)
     line, order = names.fresh("row"), names.fresh("order")
     block.statements.append(nodes.Assign(line, tile))
@@ -88,7 +88,7 @@ def scatter(
     nest = build(workshop.tracer(), [(base, tensor)])
     schedule.refuse_waste(nest, workshop.cores)
     taken = {t.name for t in workshop.tensors}
-    workshop.kernel("copy", schedule.write(nest, schedule.plan(nest), workshop.view, taken))
+    workshop.kernel("copy", schedule.write(nest, schedule.plan(nest), workshop.view, taken), final=False)
     if updates.size == 0:
         return
     atoms = [Atom(e, whole=True) for e in updates.shape]
@@ -96,17 +96,20 @@ def scatter(
     tracer = workshop.tracer()
     value = plain(tracer, updates, coords)
     target = place(coords, tracer)
+    for e in walk_all([d.expression for c in target for d in data_of(c)]):
+        if e.kind in ("reduce", "arg", "scan") and e.value is not None:
+            raise MustRealise(e.value)
     names = Names({t.name for t in workshop.tensors})
     parallel = [a for i, a in enumerate(atoms) if i not in serial and a.extent > 1]
     vector = parallel[-1] if parallel else None
     emitter = Emitter(1 if vector else 0, names, workshop.view)
-    bindings: dict[Atom, Loop | Dim] = {}
+    bindings: dict[Atom, Binding] = {}
     outer: list[tuple[str, int, int]] = []
     for atom in parallel:
         var = names.fresh("ijklmn"[min(len(outer), 5)])
         step = 1
         if atom is vector:
-            step = next((d for d in range(min(atom.extent, 1024), 0, -1) if atom.extent % d == 0))
+            step = next(d for d in range(min(atom.extent, 1024), 0, -1) if atom.extent % d == 0)
             bindings[atom] = Dim(0, Sym(var), Int(step), atom.extent - 1)
         else:
             bindings[atom] = Loop(Sym(var), atom.extent - 1)
@@ -117,7 +120,7 @@ def scatter(
             var = names.fresh("r")
             bindings[atoms[i]] = Loop(Sym(var), atoms[i].extent - 1)
             inner.append((var, atoms[i].extent))
-    block = Block(bindings)  # type: ignore[arg-type]
+    block = Block(bindings)
     tile, rank = emitter.tile(value, block)
     dtype = made.dtype
     if combine != "set":
@@ -135,5 +138,4 @@ def scatter(
         body = [nodes.For(var, "range", Int(0), Int(extent), Int(1), tuple(body))]
     for var, extent, step in reversed(outer):
         body = [nodes.For(var, "parallel", Int(0), Int(extent), Int(step), tuple(body))]
-    workshop.kernel("scatter", tuple(body))
-
+    workshop.kernel("scatter", tuple(body), final=False)

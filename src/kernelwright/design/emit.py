@@ -20,7 +20,14 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 from kernelwright.sketch.symbolic import add, mul, simplify
 
-NEUTRAL: dict[str, float | int | bool] = {"sum": 0, "prod": 1, "max": float("-inf"), "min": float("inf"), "any": False, "all": True}
+NEUTRAL: dict[str, float | int | bool] = {
+    "sum": 0,
+    "prod": 1,
+    "max": float("-inf"),
+    "min": float("inf"),
+    "any": False,
+    "all": True,
+}
 COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
 INTEGER_RANGE = {DType.i64: 63, DType.i32: 31, DType.i16: 15, DType.i8: 7}
 STEM = {"sum": "total", "prod": "product", "max": "peak", "min": "low", "any": "found", "all": "holds"}
@@ -56,7 +63,7 @@ class Dim:
     start: Index
     extent: Index
     largest: int
-    step: Index = Int(1)
+    step: Index = Int(1)  # noqa: RUF009  (frozen)
 
 
 Binding = Loop | Dim
@@ -361,7 +368,9 @@ class Emitter:
         resolved = [self.resolve(c, block) for c in coords]
         use = Counter(d for _, steps, _ in resolved for d in steps)
         complex_axes = {
-            i for i, (_, steps, tiles) in enumerate(resolved) if any(r for _, _, r in tiles) or len(steps) > 1 or any(use[d] > 1 for d in steps)
+            i
+            for i, (_, steps, tiles) in enumerate(resolved)
+            if any(r for _, _, r in tiles) or len(steps) > 1 or any(use[d] > 1 for d in steps)
         }
         picked: set[int] = set()
         while True:  # a tile axis that some pick uses cannot be a span elsewhere
@@ -421,7 +430,9 @@ class Emitter:
     def _access(self, e: Expr, block: Block) -> tuple[Tile, int]:
         tensor, shape, coords = e.data
         axes, dims, inside = self.region(coords, shape, block)
-        pad = None if inside and not self.always_pad else (False if e.dtype == DType.bool else 0.0 if e.dtype in v.FLOATS else 0)
+        pad = (
+            None if inside and not self.always_pad else (False if e.dtype == DType.bool else 0.0 if e.dtype in v.FLOATS else 0)
+        )
         return self.arranged(Load(self.declare_view(tensor, shape), axes, pad), dims)
 
     def store(self, target: Expr, value: Expr, block: Block, mode: str = "set") -> None:
@@ -432,7 +443,9 @@ class Emitter:
             tile = Cast(tile, target.dtype) if not isinstance(tile, Number) else nodes.Full((), tile.value, target.dtype)
         self.store_tile(tensor, shape, coords, tile, rank, block, mode)
 
-    def store_tile(self, tensor: str, shape: tuple[int, ...], coords: v.Coords, tile: Tile, rank: int, block: Block, mode: str = "set") -> None:
+    def store_tile(
+        self, tensor: str, shape: tuple[int, ...], coords: v.Coords, tile: Tile, rank: int, block: Block, mode: str = "set"
+    ) -> None:
         """Stores a tile of this kernel's tile axes at coordinates."""
         axes, dims, _ = self.region(coords, shape, block)
         first = self.rank - rank

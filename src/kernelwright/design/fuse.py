@@ -13,8 +13,8 @@ from kernelwright.design.coords import Atom, Coord, atom_coord
 from kernelwright.design.emit import Binding, Block, Dim, Emitter, Loop
 from kernelwright.design.hooks import Epilogue, Loader, Names
 from kernelwright.design.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
-from kernelwright.design.schedule import EXPENSIVE, spills
 from kernelwright.design.scalar import Expr, MustRealise, Tracer, walk_all
+from kernelwright.design.schedule import EXPENSIVE, spills
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile
 
@@ -142,7 +142,9 @@ class Operand:
         if mask is None:
             return tile
         value = Number(pad)
-        return nodes.Where(mask, tile if not isinstance(tile, Number) else nodes.Full((), tile.value, v.compute_dtype(self.value.dtype)), value)
+        return nodes.Where(
+            mask, tile if not isinstance(tile, Number) else nodes.Full((), tile.value, v.compute_dtype(self.value.dtype)), value
+        )
 
 
 def _may_leave(axis: At) -> bool:
@@ -175,7 +177,9 @@ def _full_shape(tile: Tile, rank: int, spans: list[Span], dtype: DType) -> Tile:
 class Finish:
     """What follows a contraction up to the value that is stored, as an epilogue."""
 
-    def __init__(self, tracer: Tracer, contraction: v.Value, end: v.Value, tensor: str, accumulator: DType, declare_view: object) -> None:
+    def __init__(
+        self, tracer: Tracer, contraction: v.Value, end: v.Value, tensor: str, accumulator: DType, declare_view: object
+    ) -> None:
         self.contraction, self.declare_view, self.accumulator = contraction, declare_view, accumulator
         self.nest = build(tracer, [(end, tensor)])
         value = self.nest.stores[0][1]

@@ -7,11 +7,13 @@ Both are made by design/fuse.py from the expression graph, so prologues and epil
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from kernelwright.sketch import nodes
+from kernelwright.sketch.declare import RESERVED
 
 
 class Loader(Protocol):
@@ -26,6 +28,14 @@ Epilogue = Callable[[nodes.Tile, tuple[nodes.Axis, ...]], list[nodes.Statement]]
 axis that the tile does not have), and returns the statements that finish and store it. Parts outside the output are dropped."""
 
 
+def identifier(stem: str) -> str:
+    """A name that a sketch may use: what is no letter, digit or underscore is replaced, and keywords and dtypes get a prefix."""
+    name = "".join(ch if ch.isascii() and ch.isalnum() else "_" for ch in stem)
+    if not name or name[0].isdigit() or keyword.iskeyword(name) or name in RESERVED:
+        name = f"_{name}" if name.startswith("_") else f"t_{name}"
+    return name
+
+
 @dataclass
 class Names:
     """Fresh names for one sketch, so that parts made by different families never collide."""
@@ -34,6 +44,7 @@ class Names:
 
     def fresh(self, stem: str) -> str:
         """`stem` itself if it is free, else stem_1, stem_2 …; the name is taken from now on."""
+        stem = identifier(stem)
         name, count = stem, 0
         while name in self.taken:
             count += 1

@@ -9,6 +9,7 @@ In come root values of one shape; out goes a `Nest`: the domain's atoms, and for
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,7 +38,11 @@ class Nest:
         self.replace(self.arena.substitute(self.roots(), mapping))
         domain: list[Atom] = []
         for atom in self.domain:
-            parts = [t for t, _ in sorted(mapping[atom].terms, key=lambda p: -p[1]) if isinstance(t, Atom)] if atom in mapping else [atom]
+            parts = (
+                [t for t, _ in sorted(mapping[atom].terms, key=lambda p: -p[1]) if isinstance(t, Atom)]
+                if atom in mapping
+                else [atom]
+            )
             domain += [a for a in parts if a not in domain]
         self.domain = domain
 
@@ -142,7 +147,7 @@ def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[At
             continue
         if any(t not in bound for t, _ in left) or not all(isinstance(t, Atom) for t, _ in right) or not left or not right:
             return None
-        step = _pair(left, right, e)  # type: ignore[arg-type]
+        step = _pair(left, right, e)
         if step is None:
             return None
         for atom, image in step.items():
@@ -177,7 +182,7 @@ def _pair(left: list[tuple[Atom, int]], right: list[tuple[Atom, int]], e: Expr) 
 
 def _nested(terms: list[tuple[Atom, int]]) -> tuple[int, int] | None:
     """(smallest coefficient, full range) if the atoms nest without gaps, largest coefficient first."""
-    for (_, k), (b, m) in zip(terms, terms[1:], strict=False):
+    for (_, k), (b, m) in itertools.pairwise(terms):
         if k != m * b.extent:
             return None
     return terms[-1][1], terms[0][1] * terms[0][0].extent

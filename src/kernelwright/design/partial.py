@@ -20,7 +20,11 @@ def split_long_folds(order: list[v.Value], cores: int) -> dict[int, v.Value]:
     """Cuts folds in place; returns the partial results, which must be realised."""
     parts: dict[int, v.Value] = {}
     for value in order:
-        if isinstance(value, v.Fold) and value.source.size >= LONG and value.size < (4 * cores if _contiguous(value) else 256 * cores):
+        if (
+            isinstance(value, v.Fold)
+            and value.source.size >= LONG
+            and value.size < (4 * cores if _contiguous(value) else 256 * cores)
+        ):
             made = _split(value)
             if made is not None:
                 parts[id(made)] = made

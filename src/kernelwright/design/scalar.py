@@ -47,7 +47,9 @@ class Arena:
 
     table: dict[Any, Expr] = field(default_factory=dict)
 
-    def _make(self, kind: str, data: Any, args: tuple[Expr, ...], dtype: DType, free: frozenset[Atom], value: v.Value | None = None) -> Expr:
+    def _make(
+        self, kind: str, data: Any, args: tuple[Expr, ...], dtype: DType, free: frozenset[Atom], value: v.Value | None = None
+    ) -> Expr:
         key = (kind, data, args, dtype)
         found = self.table.get(key)
         if found is None:
@@ -111,7 +113,13 @@ class Arena:
         free = frozenset().union(*(c.atoms() for c in coords)) if coords else frozenset()
         return self._make("slot", (value, coords), (), dtype, free, value)
 
-    def rewrite(self, roots: list[Expr], coord: CoordRewrite, renamed: Callable[[Atom], tuple[Atom, ...]], access: Callable[[Any], Any] | None = None) -> list[Expr]:
+    def rewrite(
+        self,
+        roots: list[Expr],
+        coord: CoordRewrite,
+        renamed: Callable[[Atom], tuple[Atom, ...]],
+        access: Callable[[Any], Any] | None = None,
+    ) -> list[Expr]:
         """The roots with every coordinate passed through `coord` (which gets a function for the expressions inside run-time
         indices), bound atoms renamed (one may become several), and accesses seen through another view by `access`."""
         done: dict[Expr, Expr] = {}

@@ -27,10 +27,11 @@ ROW_TILE = 65536  # elements of a row that is kept whole: 256 KB of f32, an L2 c
 COLUMN_TILE = 32768  # elements of a [reduced, neighbours] tile: 128 KB
 CHUNK = 4096  # elements of a row that is walked in pieces
 SMALL_WORK = 65536  # below this many elements a kernel may run on one core
-EXPENSIVE = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
-    "lgamma pow div mod fmod floordiv".split()
+_EXPENSIVE = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sigmoid erf erfc erfinv lgamma pow div mod fmod floordiv"
 )
+EXPENSIVE = frozenset(_EXPENSIVE.split())
 
 
 @dataclass
@@ -117,7 +118,9 @@ def _overlapping(outer: Expr, e: Expr, domain: set[Atom]) -> bool:
 def unit_atoms(nest: Nest, targets: bool) -> dict[Atom, int]:
     """Atoms that move along contiguous memory, with the number of elements that they move over."""
     weight: dict[Atom, int] = {}
-    chosen = [t for t, _ in nest.stores] if targets else [e for e in walk_all([s for _, s in nest.stores]) if e.kind == "access"]
+    chosen = (
+        [t for t, _ in nest.stores] if targets else [e for e in walk_all([s for _, s in nest.stores]) if e.kind == "access"]
+    )
     for e in chosen:
         if e.data[2]:
             for term, k in e.data[2][-1].terms:
@@ -142,7 +145,7 @@ def plan(nest: Nest) -> Plan:
     vector = max(reads, key=lambda a: reads[a], default=None)
     must_whole = {e.data[1] for e in scans}
     tiny = vector in bound and vector is not None and vector.extent < 16 and parallel and not scans
-    if vector in sequential and not tiny or not parallel or vector is None:
+    if (vector in sequential and not tiny) or not parallel or vector is None:
         return _rows(nest, sequential, parallel, vector, must_whole)
     if vector not in parallel:
         written = unit_atoms(nest, targets=True)
@@ -237,14 +240,18 @@ def _ordered(nest: Nest, tile: dict[Atom, int], rest: list[Atom]) -> dict[Atom, 
     return {a: tile[a] for a in order}
 
 
-def _columns(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, rows: set[Atom], must_whole: set[Atom]) -> Plan:
+def _columns(
+    nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, rows: set[Atom], must_whole: set[Atom]
+) -> Plan:
     size = math.prod(a.extent for a in sequential)
     if must_whole or (rows and size <= 2048):
         wish = max(16, min(256, COLUMN_TILE // size))
         tile = {a: a.extent for a in sequential}
         tile[vector] = _block(vector, wish, spills(nest, vector))
         return Plan("columns", parallel, _ordered(nest, tile, sequential))
-    tile = _inner_tile(nest, parallel, vector, 512) if vector.extent < 64 else {vector: _block(vector, 512, spills(nest, vector))}
+    tile = (
+        _inner_tile(nest, parallel, vector, 512) if vector.extent < 64 else {vector: _block(vector, 512, spills(nest, vector))}
+    )
     return Plan("columns", parallel, _ordered(nest, tile, []), set(), list(sequential))
 
 
@@ -302,7 +309,11 @@ class Walker:
 
     def parallel_loops(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
         """Nested parallel loops; whole tile atoms need none."""
-        whole = {a: Dim(self.dims[a], Int(0), Int(a.extent), a.extent - 1) for a in self.plan.tile if self.plan.tile[a] == a.extent and a not in self.plan.chunked}
+        whole = {
+            a: Dim(self.dims[a], Int(0), Int(a.extent), a.extent - 1)
+            for a in self.plan.tile
+            if self.plan.tile[a] == a.extent and a not in self.plan.chunked
+        }
         block.bindings.update(whole)
         self._parallel(block, [a for a in atoms if a not in whole], body)
 
@@ -348,7 +359,23 @@ class Walker:
 def cost(nest: Nest, bytes_per_second: float = 3.0e10, operations_per_second: float = 2.0e10) -> float:
     """Seconds a nest should take: memory traffic or arithmetic, whichever is more."""
     everything = walk_all([value for _, value in nest.stores])
-    size = {nodes.DType.f64: 8, nodes.DType.i64: 8, nodes.DType.f32: 4, nodes.DType.i32: 4, nodes.DType.f16: 2, nodes.DType.bf16: 2, nodes.DType.i16: 2}
-    traffic = sum(math.prod(a.extent for a in e.free) * size.get(e.dtype, 1) for e in [*(t for t, _ in nest.stores), *everything] if e.kind == "access")
-    work_done = sum(math.prod(a.extent for a in e.free) * (8 if e.data in EXPENSIVE else 1) for e in everything if e.kind in ("apply", "reduce", "scan"))
+    size = {
+        nodes.DType.f64: 8,
+        nodes.DType.i64: 8,
+        nodes.DType.f32: 4,
+        nodes.DType.i32: 4,
+        nodes.DType.f16: 2,
+        nodes.DType.bf16: 2,
+        nodes.DType.i16: 2,
+    }
+    traffic = sum(
+        math.prod(a.extent for a in e.free) * size.get(e.dtype, 1)
+        for e in [*(t for t, _ in nest.stores), *everything]
+        if e.kind == "access"
+    )
+    work_done = sum(
+        math.prod(a.extent for a in e.free) * (8 if e.data in EXPENSIVE else 1)
+        for e in everything
+        if e.kind in ("apply", "reduce", "scan")
+    )
     return max(traffic / bytes_per_second, work_done / operations_per_second)

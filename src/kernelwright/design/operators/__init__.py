@@ -6,4 +6,18 @@
 from kernelwright.design.operators import index, norm, order, pointwise, pool, product, reduce, scatter, views
 from kernelwright.design.operators.table import RULES, Result, find, rule
 
-__all__ = ["RULES", "Result", "find", "index", "norm", "order", "pointwise", "pool", "product", "reduce", "rule", "scatter", "views"]
+__all__ = [
+    "RULES",
+    "Result",
+    "find",
+    "index",
+    "norm",
+    "order",
+    "pointwise",
+    "pool",
+    "product",
+    "reduce",
+    "rule",
+    "scatter",
+    "views",
+]

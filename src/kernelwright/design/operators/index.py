@@ -88,11 +88,15 @@ def bucketize(out: Result, x: Any, edges: Value, *, out_int32: bool = False, rig
 
 
 @rule("searchsorted")
-def searchsorted_(out: Result, edges: Value, x: Value, *, out_int32: bool = False, right: bool = False, side: str | None = None, **_: Any) -> Value:
+def searchsorted_(
+    out: Result, edges: Value, x: Value, *, out_int32: bool = False, right: bool = False, side: str | None = None, **_: Any
+) -> Value:
     return bucket(out, edges, x, right or side == "right")
 
 
 @rule("one_hot")
 def one_hot(out: Result, x: Value, classes: int = -1) -> Value:
-    same = b.apply("eq", b.unsqueeze(x, len(x.shape)), b.position(out.shape, len(out.shape) - 1), dtype=DType.bool, compute=DType.i64)
+    same = b.apply(
+        "eq", b.unsqueeze(x, len(x.shape)), b.position(out.shape, len(out.shape) - 1), dtype=DType.bool, compute=DType.i64
+    )
     return b.cast(same, out.dtype)

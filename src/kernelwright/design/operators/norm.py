@@ -48,7 +48,9 @@ def affine(x: Value, weight: Value | None, bias: Value | None) -> Value:
 
 
 @rule("native_layer_norm", "layer_norm")
-def layer_norm(out: Any, x: Value, shape: Sequence[int], weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, *_: Any) -> Any:
+def layer_norm(
+    out: Any, x: Value, shape: Sequence[int], weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, *_: Any
+) -> Any:
     axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
     y, centre, scale = normalised(x, axes, eps)
     y = affine(y, weight, bias)
@@ -69,7 +71,9 @@ def _per_channel(weight: Value | None, rank: int) -> Value | None:
 
 
 @rule("native_group_norm")
-def native_group_norm(out: Any, x: Value, weight: Value | None, bias: Value | None, n: int, c: int, hw: int, groups: int, eps: float) -> Any:
+def native_group_norm(
+    out: Any, x: Value, weight: Value | None, bias: Value | None, n: int, c: int, hw: int, groups: int, eps: float
+) -> Any:
     cut = b.reshape(x, (n, groups, c // groups, *x.shape[2:]))
     y, centre, scale = normalised(cut, tuple(range(2, len(cut.shape))), eps)
     y = affine(b.reshape(y, x.shape), _per_channel(weight, len(x.shape)), _per_channel(bias, len(x.shape)))
@@ -77,13 +81,17 @@ def native_group_norm(out: Any, x: Value, weight: Value | None, bias: Value | No
 
 
 @rule("group_norm")
-def group_norm(out: Result, x: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, *_: Any) -> Value:
+def group_norm(
+    out: Result, x: Value, groups: int, weight: Value | None = None, bias: Value | None = None, eps: float = 1e-5, *_: Any
+) -> Value:
     y: Value = native_group_norm(out, x, weight, bias, x.shape[0], x.shape[1], math.prod(x.shape[2:]), groups, eps)[0]
     return y
 
 
 @rule("_native_batch_norm_legit_no_training")
-def batch_norm(out: Any, x: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, _momentum: float, eps: float) -> Any:
+def batch_norm(
+    out: Any, x: Value, weight: Value | None, bias: Value | None, mean: Value, var: Value, _momentum: float, eps: float
+) -> Any:
     """In eval mode a scale and a shift per channel, worked out from [C] vectors only."""
     rank = len(x.shape)
     scale = b.apply("rsqrt", b.add(var, eps))

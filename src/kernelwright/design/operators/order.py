@@ -37,7 +37,9 @@ def sort(out: Any, x: Value, dim: int = -1, descending: bool = False, **kw: Any)
     return ordered(x, dim, descending, x.shape[dim] if x.shape else 1)
 
 
-rule("sort.stable")(lambda out, x, stable=True, dim=-1, descending=False, **_: ordered(x, dim, descending, x.shape[dim] if x.shape else 1))
+rule("sort.stable")(
+    lambda out, x, stable=True, dim=-1, descending=False, **_: ordered(x, dim, descending, x.shape[dim] if x.shape else 1)
+)
 
 
 @rule("argsort")
@@ -75,5 +77,3 @@ def _pick(x: Value, at: int, dim: int, keep: bool) -> tuple[Value, Value]:
     found = (b.select(part, axis, at) for part in ordered(x, axis, False, at + 1))
     value, place = (b.unsqueeze(f, axis) if keep else f for f in found)
     return value, place
-
-

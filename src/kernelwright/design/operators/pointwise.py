@@ -7,16 +7,27 @@ from typing import Any
 
 from kernelwright.design import build as b
 from kernelwright.design.operators.table import Result, rule
-from kernelwright.design.values import FLOATS, Value
+from kernelwright.design.values import FLOATS, Map, Value
 from kernelwright.sketch.nodes import DType
 
-RANK = {DType.bool: 0, DType.u8: 1, DType.i8: 1, DType.i16: 2, DType.i32: 3, DType.i64: 4, DType.f16: 5, DType.bf16: 5, DType.f32: 6, DType.f64: 7}
-
-UNARY = {
-    name: name
-    for name in "abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh cosh tanh asinh "
-    "acosh atanh sigmoid erf erfc erfinv lgamma floor ceil round trunc neg".split()
+RANK = {
+    DType.bool: 0,
+    DType.u8: 1,
+    DType.i8: 1,
+    DType.i16: 2,
+    DType.i32: 3,
+    DType.i64: 4,
+    DType.f16: 5,
+    DType.bf16: 5,
+    DType.f32: 6,
+    DType.f64: 7,
 }
+
+_UNARY_NAMES = (
+    "abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh "
+    "cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma floor ceil round trunc neg"
+)
+UNARY = {name: name for name in _UNARY_NAMES.split()}
 UNARY["sgn"] = "sign"
 
 
@@ -71,7 +82,7 @@ for _name, _op in {
     "copysign": "copysign", "floor_divide": "floordiv",
 }.items():  # fmt: skip
     rule(_name)(_binary(_op))
-for _name in "eq ne lt le gt ge".split():
+for _name in ["eq", "ne", "lt", "le", "gt", "ge"]:
     rule(_name)(_compare(_name))
 
 
@@ -84,24 +95,36 @@ def _logic(op: str) -> Any:
     return build
 
 
-for _op in "and or xor".split():
+for _op in ["and", "or", "xor"]:
     rule(f"bitwise_{_op}")(_logic(_op))
     rule(f"__{_op}__")(_logic(_op))
 
 
 rule("logical_and")(lambda out, a, c: b.apply("logical_and", b.cast(a, DType.bool), b.cast(c, DType.bool), dtype=DType.bool))
 rule("logical_or")(lambda out, a, c: b.apply("logical_or", b.cast(a, DType.bool), b.cast(c, DType.bool), dtype=DType.bool))
-rule("logical_xor")(lambda out, a, c: b.apply("ne", b.cast(a, DType.bool), b.cast(c, DType.bool), dtype=DType.bool, compute=DType.bool))
+rule("logical_xor")(
+    lambda out, a, c: b.apply("ne", b.cast(a, DType.bool), b.cast(c, DType.bool), dtype=DType.bool, compute=DType.bool)
+)
 rule("logical_not")(lambda out, x: b.apply("logical_not", b.cast(x, DType.bool), dtype=DType.bool))
 rule("bitwise_not")(
-    lambda out, x: b.apply("logical_not", x, dtype=DType.bool) if x.dtype == DType.bool else b.apply("invert", x, dtype=out.dtype)
+    lambda out, x: (
+        b.apply("logical_not", x, dtype=DType.bool) if x.dtype == DType.bool else b.apply("invert", x, dtype=out.dtype)
+    )
 )
 rule("bitwise_left_shift", "__lshift__")(_binary("shl"))
 rule("bitwise_right_shift", "__rshift__")(_binary("shr"))
 
 
-rule("isnan")(lambda out, x: b.apply("isnan", x, dtype=DType.bool, compute=x.dtype) if x.dtype in FLOATS else b.const(False, DType.bool, x.shape))
-rule("isinf")(lambda out, x: b.apply("isinf", x, dtype=DType.bool, compute=x.dtype) if x.dtype in FLOATS else b.const(False, DType.bool, x.shape))
+rule("isnan")(
+    lambda out, x: (
+        b.apply("isnan", x, dtype=DType.bool, compute=x.dtype) if x.dtype in FLOATS else b.const(False, DType.bool, x.shape)
+    )
+)
+rule("isinf")(
+    lambda out, x: (
+        b.apply("isinf", x, dtype=DType.bool, compute=x.dtype) if x.dtype in FLOATS else b.const(False, DType.bool, x.shape)
+    )
+)
 
 
 @rule("add")
@@ -199,18 +222,66 @@ def masked_fill(out: Result, x: Value, mask: Value, value: Any) -> Value:
 
 @rule("_to_copy", "to")
 def to_copy(out: Result, x: Value, *_: Any, **__: Any) -> Value:
-    return b.cast(x, out.dtype)
+    return float8(x, out.rounded) if out.rounded else b.cast(x, out.dtype)
 
 
-@rule("clone", "alias", "contiguous", "detach", "lift_fresh_copy", "dropout", "native_dropout", "_conj", "resolve_neg", "_assert_tensor_metadata", "positive")
+def float8(x: Value, name: str) -> Value:
+    """Rounded to an 8-bit float and kept in f32: half to even on the bits of normal numbers, by scaling for the subnormal ones.
+    (bits of mantissa, smallest normal, largest finite value that rounds to a finite one)"""
+    mantissa, smallest, largest = {"float8_e4m3fn": (3, 2.0**-6, 464.0), "float8_e5m2": (2, 2.0**-14, 61440.0)}[name]
+    x = b.cast(x, DType.f32)
+    drop = 23 - mantissa
+    bits = Map(x.shape, DType.i32, "bitcast", (x,))
+    odd = b.apply("and", b.apply("shr", bits, drop), 1)
+    rounded = b.apply("and", b.add(b.add(bits, (1 << (drop - 1)) - 1), odd), -(1 << drop))
+    normal: Value = Map(x.shape, DType.f32, "bitcast", (rounded,))
+    unit = smallest * 2.0**-mantissa
+    subnormal = b.mul(b.apply("round", b.mul(x, 1 / unit)), unit)
+    size = b.apply("abs", x)
+    y = b.where(b.apply("lt", size, smallest, dtype=DType.bool, compute=DType.f32), subnormal, normal, DType.f32)
+    if name == "float8_e5m2":
+        over = b.apply("copysign", b.const(math.inf, DType.f32, x.shape), x)
+        y = b.where(b.apply("ge", size, largest, dtype=DType.bool, compute=DType.f32), over, y, DType.f32)
+        return b.where(b.apply("isnan", x, dtype=DType.bool, compute=DType.f32), x, y, DType.f32)
+    beyond = 448.0 if _saturates() else math.nan
+    finite = b.apply("le", size, largest, dtype=DType.bool, compute=DType.f32)
+    over = b.apply("copysign", b.const(beyond, DType.f32, x.shape), x)
+    y = b.where(finite, y, over, DType.f32)
+    return b.where(b.apply("isnan", x, dtype=DType.bool, compute=DType.f32), x, y, DType.f32)
+
+
+def _saturates() -> bool:
+    """Whether this torch clamps what float8_e4m3fn cannot hold; older ones made it NaN."""
+    import torch
+
+    return bool(torch.tensor(1e9).to(torch.float8_e4m3fn).float().isfinite())
+
+
+@rule(
+    "clone",
+    "alias",
+    "contiguous",
+    "detach",
+    "lift_fresh_copy",
+    "dropout",
+    "native_dropout",
+    "_conj",
+    "resolve_neg",
+    "_assert_tensor_metadata",
+    "positive",
+)
 def clone(out: Result, x: Value, *_: Any, **__: Any) -> Any:
     return (x, b.const(True, DType.bool, x.shape)) if isinstance(out, tuple) else x
 
 
+@rule("copy")
+def copy(out: Result, x: Value, source: Value, *_: Any) -> Value:
+    """`x` overwritten: only its shape and dtype matter."""
+    return b.expand(b.cast(source, out.dtype), out.shape)
+
+
 @rule("view.dtype")
 def view_dtype(out: Result, x: Value, *_: Any) -> Value:
-    from kernelwright.design.values import Map
-
     if out.shape != x.shape:
         raise NotImplementedError("a view under a dtype of another width")
     return Map(x.shape, out.dtype, "bitcast", (x,))
@@ -304,5 +375,9 @@ def lerp(out: Result, x: Value, end: Value, weight: Any) -> Value:
 
 @rule("isfinite")
 def isfinite(out: Result, x: Value) -> Value:
-    bad = b.apply("logical_or", b.apply("isnan", x, dtype=DType.bool, compute=x.dtype), b.apply("isinf", x, dtype=DType.bool, compute=x.dtype))
+    bad = b.apply(
+        "logical_or",
+        b.apply("isnan", x, dtype=DType.bool, compute=x.dtype),
+        b.apply("isinf", x, dtype=DType.bool, compute=x.dtype),
+    )
     return b.apply("logical_not", bad)

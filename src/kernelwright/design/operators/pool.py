@@ -16,11 +16,18 @@ from kernelwright.sketch.nodes import DType
 
 def _full(values: Any, n: int, default: Any = None) -> list[int]:
     values = default if values is None or values == [] else values
-    values = [values] if isinstance(values, int) else list(values)
-    return values * n if len(values) == 1 else values
+    full: list[int] = [values] if isinstance(values, int) else list(values)
+    return full * n if len(full) == 1 else full
 
 
-def _beyond(space: Sequence[int], outputs: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> bool:
+def _beyond(
+    space: Sequence[int],
+    outputs: Sequence[int],
+    kernel: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> bool:
     """Whether some window leaves the source."""
     ends = ((o - 1) * s + (k - 1) * d - p for o, k, s, p, d in zip(outputs, kernel, stride, padding, dilation, strict=True))
     return any(padding) or any(end >= e for end, e in zip(ends, space, strict=True))
@@ -34,7 +41,9 @@ def lowest(dtype: DType) -> float | int:
 
 
 def max_pool(n: int) -> Any:
-    def build(out: Any, x: Value, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False) -> Any:
+    def build(
+        out: Any, x: Value, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+    ) -> Any:
         k = _full(kernel, n)
         s, p, d = _full(stride, n, k), _full(padding, n), _full(dilation, n)
         shape = first(out).shape
@@ -72,7 +81,10 @@ def avg_pool(n: int) -> Any:
         total = b.fold("sum", cut, tuple(range(len(out.shape), len(out.shape) + n)))
         if divisor_override:
             return b.div(total, divisor_override)
-        if not leaves or (count_include_pad and all((o - 1) * t + q - r <= e + r for o, t, q, r, e in zip(outputs, s, k, p, space, strict=True))):
+        if not leaves or (
+            count_include_pad
+            and all((o - 1) * t + q - r <= e + r for o, t, q, r, e in zip(outputs, s, k, p, space, strict=True))
+        ):
             return b.div(total, math.prod(k))
         count: Value | None = None
         for i in range(n):
@@ -122,7 +134,8 @@ def adaptive(n: int, op: str) -> Any:
             stop = b.apply("floordiv", b.add(b.mul(at, space[i]), space[i] + outputs[i] - 1), outputs[i])
             length = b.sub(stop, start)
             count = length if count is None else b.mul(count, length)
-        assert inside is not None and count is not None
+        assert inside is not None
+        assert count is not None
         axes = tuple(range(len(result.shape), len(shape)))
         if op == "max":
             best = b.fold("max", b.where(inside, cut, lowest(x.dtype), x.dtype), axes)

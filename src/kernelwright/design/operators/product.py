@@ -110,8 +110,8 @@ def convolution(
 
 @rule("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu")
 def attention(
-    out: Any, q: Value, k: Value, y: Value, mask: Value | None = None, dropout: float = 0.0, causal: bool = False, *, scale: float | None = None,
-    enable_gqa: bool = False, attn_mask: Value | None = None, **_: Any,
+    out: Any, q: Value, k: Value, y: Value, mask: Value | None = None, dropout: float = 0.0, causal: bool = False, *,
+    scale: float | None = None, enable_gqa: bool = False, attn_mask: Value | None = None, **_: Any,
 ) -> Any:  # fmt: skip
     mask = mask if isinstance(mask, Value) else attn_mask
     result: Result = out[0] if isinstance(out, tuple) else out
@@ -131,6 +131,8 @@ def attention(
     if mask is not None:
         additive = b.where(mask, 0.0, -math.inf, dtype) if mask.dtype == DType.bool else b.cast(mask, dtype)
         operands.append(b.expand(additive, (*batch, heads, queries, k.shape[-2])))
-    made: Value = Contraction(problem.shape, result.dtype, "attention", tuple(operands), problem, origin="aten.scaled_dot_product_attention.default")
+    made: Value = Contraction(
+        problem.shape, result.dtype, "attention", tuple(operands), problem, origin="aten.scaled_dot_product_attention.default"
+    )
     made = b.reshape(made, result.shape)
     return (made, *(b.const(0, DType.f32, r.shape) for r in out[1:])) if isinstance(out, tuple) else made

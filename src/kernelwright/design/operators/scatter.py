@@ -16,7 +16,9 @@ from kernelwright.sketch.nodes import DType
 Place = Callable[[v.Coords, Callable[[int, v.Coords, int], Coord]], v.Coords]
 
 
-def scattered(base: Value, updates: Value, indices: tuple[Value, ...], serial: tuple[int, ...], place: Place, combine: str) -> Value:
+def scattered(
+    base: Value, updates: Value, indices: tuple[Value, ...], serial: tuple[int, ...], place: Place, combine: str
+) -> Value:
     """`base` with `updates` written at `place`, which reads `indices` as a Lookup does."""
     from kernelwright.design import crafts
 
@@ -43,11 +45,15 @@ def _along(out: Result, x: Value, axis: int, index: Value, source: Any, combine:
     axis = b.axis_of(axis, len(x.shape))
     for i, extent in enumerate(index.shape):
         source = b.slice_axis(source, i, 0, extent)
-    return scattered(x, source, (index,), (axis,), lambda c, read: (*c[:axis], read(0, c, x.shape[axis]), *c[axis + 1 :]), combine)
+    return scattered(
+        x, source, (index,), (axis,), lambda c, read: (*c[:axis], read(0, c, x.shape[axis]), *c[axis + 1 :]), combine
+    )
 
 
 @rule("scatter")
-def scatter(out: Result, x: Value, axis: int, index: Value, source: Any = None, *, value: Any = None, reduce: str | None = None) -> Value:
+def scatter(
+    out: Result, x: Value, axis: int, index: Value, source: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Value:
     return _along(out, x, axis, index, source if source is not None else value, COMBINE[reduce] if reduce else "set")
 
 
@@ -55,7 +61,9 @@ rule("scatter_add")(lambda out, x, axis, index, source: _along(out, x, axis, ind
 
 
 @rule("scatter_reduce")
-def scatter_reduce(out: Result, x: Value, axis: int, index: Value, source: Value, reduce: str, *, include_self: bool = True) -> Value:
+def scatter_reduce(
+    out: Result, x: Value, axis: int, index: Value, source: Value, reduce: str, *, include_self: bool = True
+) -> Value:
     if not include_self or reduce == "mean":
         raise NotImplementedError(f"reduce={reduce!r}, include_self={include_self}")
     return _along(out, x, axis, index, source, COMBINE[reduce])
@@ -65,7 +73,9 @@ def _slices(out: Result, x: Value, axis: int, index: Value, source: Value, combi
     axis = b.axis_of(axis, len(x.shape))
     index = b.reshape(index, (index.size,))
     source = b.expand(source, (*x.shape[:axis], index.size, *x.shape[axis + 1 :]))
-    return scattered(x, source, (index,), (axis,), lambda c, read: (*c[:axis], read(0, (c[axis],), x.shape[axis]), *c[axis + 1 :]), combine)
+    return scattered(
+        x, source, (index,), (axis,), lambda c, read: (*c[:axis], read(0, (c[axis],), x.shape[axis]), *c[axis + 1 :]), combine
+    )
 
 
 @rule("index_add")
@@ -102,11 +112,17 @@ def index_put(out: Result, x: Value, indices: Sequence[Value | None], values: Va
 
 
 @rule("slice_scatter")
-def slice_scatter(out: Result, x: Value, source: Value, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1) -> Value:
+def slice_scatter(
+    out: Result, x: Value, source: Value, axis: int = 0, start: int | None = None, stop: int | None = None, step: int = 1
+) -> Value:
     axis = b.axis_of(axis, len(x.shape))
     first, last, _ = slice(start, stop, step).indices(x.shape[axis])
     if step == 1:
-        parts = [b.slice_axis(x, axis, 0, first), b.cast(source, x.dtype), b.slice_axis(x, axis, max(first, last), x.shape[axis])]
+        parts = [
+            b.slice_axis(x, axis, 0, first),
+            b.cast(source, x.dtype),
+            b.slice_axis(x, axis, max(first, last), x.shape[axis]),
+        ]
         used = tuple(p for p in parts if p.shape[axis])
         return used[0] if len(used) == 1 else Join(x.shape, x.dtype, used, axis)
     at = b.sub(b.position(x.shape, axis), first)

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from kernelwright.design.values import Value
 from kernelwright.sketch.nodes import DType
 
 Rule = Callable[..., Any]
+F = TypeVar("F", bound=Rule)
 RULES: dict[str, Rule] = {}
-DECOMPOSED_AWAY: set[str] = set()
 
 
 @dataclass(frozen=True)
 class Result:
-    """Shape and dtype of one result."""
+    """Shape and dtype of one result. `rounded` names an 8-bit float that is computed with as f32, rounded where torch rounds."""
 
     shape: tuple[int, ...]
     dtype: DType
+    rounded: str = ""
 
 
-def rule(*names: str) -> Callable[[Rule], Rule]:
+def rule(*names: str) -> Callable[[F], F]:
     """Registers a rule under ATen names, without or with overload (`add`, `any.dim`)."""
 
-    def register(fn: Rule) -> Rule:
+    def register(fn: F) -> F:
         for name in names:
             RULES[name] = fn
         return fn

@@ -149,7 +149,7 @@ def unfold(out: Result, x: Value, axis: int, size: int, step: int) -> Value:
 def im2col(
     out: Result, x: Value, kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
 ) -> Value:
-    n, c, *space = x.shape
+    space = x.shape[2:]
     outputs = [
         (e + 2 * p - d * (k - 1) - 1) // s + 1 for e, k, d, p, s in zip(space, kernel, dilation, padding, stride, strict=True)
     ]

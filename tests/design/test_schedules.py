@@ -1,0 +1,70 @@
+"""What the schedules promise: fusion into few kernels, one read of a row, flat axes where nothing tells axes apart."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from kernelwright.design import design_module
+from kernelwright.errors import UnsupportedOperator
+from kernelwright.sketch.print import to_source
+
+from .harness import Wrapped, designed, kernels
+
+
+def source(function: object, *inputs: torch.Tensor) -> str:
+    return to_source(design_module(Wrapped(function), inputs)[0].sketch)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_softmax_is_one_kernel_that_reads_once(axis: int) -> None:
+    design = designed(lambda x: F.softmax(x, axis), torch.randn(40, 30, 20))
+    assert kernels(design) == 1
+    assert to_source(design.sketch).count("load(") == 1
+
+
+def test_group_norm_is_one_kernel() -> None:
+    assert kernels(designed(nn.GroupNorm(2, 6), torch.randn(20, 6, 5, 7))) == 1
+
+
+def test_pointwise_maths_sees_one_flat_axis() -> None:
+    assert "[840]" in source(lambda x: F.relu(x) * 2, torch.randn(4, 5, 6, 7))
+
+
+def test_long_sum_has_partial_results() -> None:
+    design = designed(lambda x: x.sum(), torch.randn(300, 1000), tolerance=1e-2)
+    assert kernels(design) == 2
+
+
+def test_a_prime_length_is_cut_too() -> None:
+    assert kernels(designed(lambda x: x.amax(), torch.randn(65537 * 2 + 1))) == 2
+
+
+def test_rows_that_exceed_the_cache_are_walked_in_chunks() -> None:
+    design = designed(lambda x: F.softmax(x, -1), torch.randn(9, 70001))
+    assert "range(" in to_source(design.sketch)
+
+
+def test_what_follows_a_product_is_in_its_epilogue() -> None:
+    model = nn.Sequential(nn.Linear(17, 19), nn.GELU(), nn.Hardtanh())
+    assert kernels(designed(model, torch.randn(33, 17))) == 1
+
+
+def test_batch_norm_in_eval_mode_is_folded_into_the_convolution() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU())
+    assert kernels(designed(model, torch.randn(2, 3, 9, 9))) == 1
+
+
+def test_a_diagonal_product_is_no_product() -> None:
+    assert "gemm" not in source(lambda d, y: torch.diag(d) @ y, torch.randn(9), torch.randn(9, 5))
+
+
+def test_an_unknown_operator_is_named() -> None:
+    with pytest.raises(UnsupportedOperator, match=r"aten\.\w*eig"):
+        design_module(Wrapped(lambda x: torch.linalg.eigvals(x).real), (torch.randn(3, 3),))
+
+
+def test_concatenation_needs_no_choice_inside_a_kernel() -> None:
+    assert "where(" not in source(lambda x, y: torch.cat([x, y], 1), torch.randn(3, 5), torch.randn(3, 4))
