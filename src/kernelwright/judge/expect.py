@@ -48,7 +48,7 @@ class Expectation:
         self._output = output
         self.named = tree.leaves(output, "output")
         self.native = [(name, leaf) for name, leaf in self.named if isinstance(leaf, torch.Tensor)]
-        wide = reference.wide(inputs)
+        wide = self._wide_outputs()
         fits = wide is not None and [leaf.shape for _, leaf in wide] == [leaf.shape for _, leaf in self.native]
         self.wide: list[Any] = [leaf for _, leaf in wide] if wide is not None and fits else [leaf for _, leaf in self.native]
         self.is_wide = fits
@@ -140,16 +140,22 @@ class Expectation:
         if exact:
             difference = numerics.compare_exact(got, want, self.wide[index])
         else:
-            difference = self._yardstick(index).judge(got)
+            difference = self.yardstick(index).judge(got)
         if difference.count:
             difference = self._excuse(difference, got, want, index, exact)
         return self._report(name, got, self.wide[index] if not exact else want, difference) if difference.count else None
 
-    def _yardstick(self, index: int) -> Yardstick:
+    def yardstick(self, index: int) -> Yardstick:
+        """The bound of one output, made when it is first needed."""
         if index not in self._yardsticks:
-            native, wide = self.native[index][1], self.wide[index]
-            self._yardsticks[index] = Yardstick(native, wide, self.reach, lambda: [run[index] for run in self._noise()])
+            self._yardsticks[index] = self._make_yardstick(index)
         return self._yardsticks[index]
+
+    def _make_yardstick(self, index: int) -> Yardstick:
+        return Yardstick(self.native[index][1], self.wide[index], self.reach, lambda: [run[index] for run in self._noise()])
+
+    def _wide_outputs(self) -> list[tuple[str, Any]] | None:
+        return self.reference.wide(self.inputs)
 
     def _noise(self) -> list[list[Any]]:
         """Outputs under noise of half the drift; more runs when there are few elements to pool."""
@@ -167,7 +173,7 @@ class Expectation:
             return difference
         places = difference.wrong
         received = numerics.real(got)[places]
-        far = torch.zeros(1) if exact else STEP * self._yardstick(index).bound()[places]
+        far = torch.zeros(1) if exact else STEP * self.yardstick(index).bound()[places]
         answers = [numerics.real(self.wide[index])[places]]
         undecided = torch.zeros(received.shape, dtype=torch.bool)
         size = EXCUSE_NOISE * numerics.drift(self._dtype(), self.reach)

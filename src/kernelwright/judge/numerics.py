@@ -16,6 +16,7 @@ absolute: outputs of 1e-30 are held to the same standard as outputs of 1. Pure f
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -84,12 +85,16 @@ class Yardstick:
     error pooled, fp64 runs under noise) are added stage by stage, while something is still beyond; the last stage decides.
     Works piece by piece in cache: an output of 16 million elements is compared in a fraction of a second."""
 
-    def __init__(self, native: Any, wide: Any, reach: int, noisy: Callable[[], list[Any]]) -> None:
-        """`noisy` gives fp64 outputs under noise of relative size `drift` / 2; it is called only when it matters."""
+    def __init__(
+        self, native: Any, wide: Any, reach: int, noisy: Callable[[], list[Any]], *, lender: Yardstick | None = None
+    ) -> None:
+        """`noisy` gives fp64 outputs under noise of relative size `drift` / 2; it is called only when it matters. A `lender`
+        made from a sample of the same task gives its error levels to a yardstick that has no truth but torch's own result."""
         self.dtype = native.real.dtype if native.is_complex() else native.dtype
         self.own, self.truth = real(native), real(wide)
         self.low = unit(self.dtype) > 1e-5
         self._noisy = noisy
+        self._lender = lender
         self._levels: dict[int, Level] = {}
         self._scale: Lines | None = None
         self._ordinary = all(bool(torch.isfinite(tensor.sum())) for tensor in (self.own, self.truth))
@@ -144,6 +149,8 @@ class Yardstick:
         return self._scale
 
     def _level(self, stage: int) -> Level:
+        if self._lender is not None and stage not in self._levels:
+            self._levels[stage] = self._lender._level(stage).lent(self._scales())
         if stage not in self._levels:
             others = [self.own] if stage == 1 else [real(item) for item in self._noisy()]
             self._levels[stage] = Level(self.truth, others, self._scales(), SAFETY_LOW if self.low else SAFETY)
@@ -184,10 +191,20 @@ class Level:
 
     def __init__(self, truth: Any, others: list[Any], scales: Lines, safety: float) -> None:
         self.truth, self.others, self.scales, self.safety = truth, others, scales, safety
+        self.worst_line = 0.0
         self.table = _by_magnitude(self._sample(), self.others_sample())
         # Relative to the scale: the error of large rows must not be lent to tiny ones through a common column.
         scale = scales.at((slice(None),) * truth.dim())
         self.lines = [Lines((other - truth) / scale, smallest=False) for other in others]
+
+    def lent(self, scales: Lines) -> Level:
+        """The same level for another tensor of the same kind, by magnitude and worst line only, and doubled: that tensor is
+        compared with torch's own result, which is off by about as much."""
+        other = copy.copy(self)
+        other.others, other.lines, other.scales, other.safety = [], [], scales, 2 * self.safety
+        values = [float(line.max()) for lines in self.lines for line in lines.lines if line.numel()]
+        other.worst_line = max(values, default=0.0)
+        return other
 
     def at(self, piece: Piece, truth: Any) -> Any:
         """The term for the elements of a piece."""
@@ -197,6 +214,8 @@ class Level:
             level = torch.maximum(level, torch.where(torch.isfinite(off), off, 0.0))
             if lines.lines:
                 level = torch.maximum(level, lines.at(piece) * self.scales.at(piece))
+        if self.worst_line:
+            level = torch.maximum(level, self.scales.at(piece) * self.worst_line)
         return level.mul_(self.safety)
 
     def _sample(self) -> Any:

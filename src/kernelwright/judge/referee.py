@@ -11,7 +11,7 @@ go out.
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
-- `check_timed`  {call, header, probe_header}, fds    → {finding} for one call of the last timed draw
+- `check_timed`  {call, header, probe_header, whole}, fds → {finding} for one call of the last timed draw
 
 Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
 user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags.
@@ -34,6 +34,7 @@ from kernelwright.judge.expect import Expectation, Finding
 from kernelwright.judge.inputs import CONSTANT
 from kernelwright.judge.plan import Planner, Trial
 from kernelwright.judge.reference import Reference
+from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
 from kernelwright.judge.weights import constants, randomised
 from kernelwright.task import Task, tree
 from kernelwright.task.load import load_task, require_outputs
@@ -58,6 +59,8 @@ class Referee:
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self.reach = 1
         self.facts = self._facts()
+        eager = self.facts["eager_seconds"]
+        self.sampled_rows = rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager) if eager > DEAR_SECONDS else 0
 
     def expect(self, trial: Trial) -> Expectation:
         """The expectation of a trial, remembered while memory allows."""
@@ -65,7 +68,7 @@ class Referee:
             self._memory.move_to_end(trial)
             return self._memory[trial]
         reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
-        made = Expectation(self.reference, trial.draw(self.reference), reach, label=trial.label)
+        made = self._made(trial.draw(self.reference), reach, trial.label, trial.seed, trial.workload)
         self._memory[trial] = made
         while len(self._memory) > 1 and sum(item.nbytes for item in self._memory.values()) > REMEMBERED_BYTES:
             self._memory.popitem(last=False)
@@ -134,7 +137,19 @@ class Referee:
             return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
         label = "the inputs of a timed call"
         reach = numerics.effective_reach(self.reach)
-        return Expectation(self.reference, self._timed[call], reach, label=label).check_outputs(outputs)
+        return self._made(self._timed[call], reach, label, self.seed + call, 0).check_outputs(outputs)
+
+    def _made(self, inputs: list[Any], reach: int, label: str, seed: int, workload: int) -> Expectation:
+        if self.sampled_rows and workload == 0:
+            return SampledExpectation(self.reference, inputs, reach, label=label, count=self.sampled_rows, seed=seed)
+        return Expectation(self.reference, inputs, reach, label=label)
+
+    @property
+    def truth(self) -> str:
+        """What candidates are measured against, in words."""
+        if self.reference.refusal:
+            return "native"
+        return f"fp64 for {self.sampled_rows} samples of the batch, native for the rest" if self.sampled_rows else "fp64"
 
     def _facts(self) -> dict[str, Any]:
         """A first run: what goes in and comes out, how long it takes, what it has to move and compute."""
@@ -275,8 +290,7 @@ class _Service:
     def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         trials = referee.plan(float(message.get("budget_s") or 5.0))
         listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
-        truth = "native" if referee.reference.refusal else "fp64"
-        return {"ok": True, "trials": listed, "reference": truth}, []
+        return {"ok": True, "trials": listed, "reference": referee.truth}, []
 
     def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         packed = bundle.pack(referee.draw(int(message["trial"])))
@@ -297,7 +311,13 @@ class _Service:
     def check_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         outputs = bundle.unpack(message["header"], fds[0])
         probe = bundle.unpack(message["probe_header"], fds[1])
-        return {"ok": True, "finding": referee.check_timed(int(message["call"]), outputs, probe)}, []
+        call = int(message["call"])
+        if message.get("whole"):
+            if type(outputs) is not list or len(outputs) <= call:
+                reason = "a timed block handed over fewer outputs than it made calls"
+                return {"ok": True, "finding": {"status": "cheating", "reason": reason, "mismatch": None}}, []
+            outputs = outputs[call]
+        return {"ok": True, "finding": referee.check_timed(call, outputs, probe)}, []
 
 
 def warm() -> None:

@@ -1,0 +1,69 @@
+"""Dear tasks: fp64 on a sample of the batch, torch's result for the rest, the same answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from kernelwright.judge.referee import Referee
+from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
+from kernelwright.task import Task
+
+torch.set_num_threads(1)
+
+SOURCE = """
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 32)
+    def forward(self, x):
+        return BODY
+def get_inputs():
+    return [torch.randn(48, 64)]
+"""
+
+
+def referee(body: str) -> Referee:
+    return Referee(Task.from_source(SOURCE.replace("BODY", body)), seed=5)
+
+
+def test_cheap_tasks_and_dependent_samples_are_run_whole() -> None:
+    independent, dependent = referee("torch.relu(self.layer(x))"), referee("self.layer(x) - self.layer(x).mean(0)")
+    assert rows_to_sample(independent.reference, independent.loaded.draw(1)[0], DEAR_SECONDS / 2) == 0
+    assert 1 <= rows_to_sample(independent.reference, independent.loaded.draw(1)[0], 2 * DEAR_SECONDS) <= 24
+    assert rows_to_sample(dependent.reference, dependent.loaded.draw(1)[0], 2 * DEAR_SECONDS) == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_sample_and_the_rest_are_both_judged(seed: int) -> None:
+    made = referee("torch.relu(self.layer(x))")
+    inputs = made.loaded.draw(seed)[0]
+    expectation = SampledExpectation(made.reference, inputs, 64, label="trial", count=6, seed=seed)
+    weight, bias = made.reference.model.layer.weight, made.reference.model.layer.bias
+
+    def kernel(x: Any) -> Any:
+        return torch.relu(sum(x[:, k : k + 5] @ weight.t()[k : k + 5] for k in range(0, 64, 5)) + bias)
+
+    assert expectation.check(kernel(inputs[0]), inputs) is None
+    assert expectation.check_outputs(kernel(inputs[0].bfloat16().float())) is not None
+    outside = next(row for row in range(48) if row not in expectation.rows.tolist())
+    for row in (outside, int(expectation.rows[0])):
+        wrong = kernel(inputs[0])
+        wrong[row] = 0
+        finding = expectation.check_outputs(wrong)
+        assert finding is not None
+        assert finding["mismatch"]["region"].startswith(("row", "first row", "last row", "scattered"))
+
+
+def test_the_plan_says_so() -> None:
+    made = referee("torch.relu(self.layer(x))")
+    made.sampled_rows = 6
+    made.weights(None)
+    made.plan(0.3)
+    assert made.truth == "fp64 for 6 samples of the batch, native for the rest"
+    for number in range(len(made.trials)):
+        inputs = made.draw(number)
+        assert made.check(number, made.reference.model(*inputs), inputs) is None
