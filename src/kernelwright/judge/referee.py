@@ -14,29 +14,28 @@ go out.
 - `check_timed`  {call, header, probe_header, whole}, fds → {finding} for one call of the last timed draw
 
 Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
-user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags.
+user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags, `facts.py` the
+first run.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import secrets
-import time
 from collections import OrderedDict
 from typing import Any
-
-import torch
 
 from kernelwright.errors import TaskError
 from kernelwright.judge import bundle, freshen, nulls, numerics, stopwatch
 from kernelwright.judge.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
 from kernelwright.judge.expect import Expectation, Finding
+from kernelwright.judge.facts import first_run
 from kernelwright.judge.inputs import CONSTANT
 from kernelwright.judge.plan import Planner, Trial
 from kernelwright.judge.reference import Reference
 from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
 from kernelwright.judge.weights import constants, randomised
-from kernelwright.task import Task, tree
+from kernelwright.task import Task
 from kernelwright.task.load import load_task, require_outputs
 
 REMEMBERED_BYTES = 1 << 30
@@ -57,8 +56,8 @@ class Referee:
         self._timed: list[list[Any]] = []
         self._timed_base: list[Any] | None = None
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
-        self.reach = 1
-        self.facts = self._facts()
+        self.facts, self._nan_share = first_run(self.reference, self.seed)
+        self.reach = self.facts["longest_reduction"]
         eager = self.facts["eager_seconds"]
         self.sampled_rows = rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager) if eager > DEAR_SECONDS else 0
 
@@ -150,62 +149,6 @@ class Referee:
         if self.reference.refusal:
             return "native"
         return f"fp64 for {self.sampled_rows} samples of the batch, native for the rest" if self.sampled_rows else "fp64"
-
-    def _facts(self) -> dict[str, Any]:
-        """A first run: what goes in and comes out, how long it takes, what it has to move and compute."""
-        workloads = self.loaded.draw(self.seed)
-        for inputs in workloads[1:]:
-            self.reference.native(inputs)
-        outputs, work = self.reference.measured(workloads[0])
-        again = self.reference.native(workloads[0])
-        if any(not _same(one, two) for (_, one), (_, two) in zip(outputs, again, strict=True)):
-            raise TaskError(self.task.path, "forward is random: two runs on the same inputs differ")
-        self.reach = work.reach
-        self._nan_share = _nan_share(outputs)
-        if self._nan_share == 1.0:
-            raise TaskError(self.task.path, "the reference returns nothing but NaN on its own inputs")
-        state = self.reference.model.state_dict()
-        given = tree.tensors(workloads[0])
-        floats = [tensor for _, tensor in outputs if tensor.is_floating_point()] or [t for t in given if t.is_floating_point()]
-        return {
-            "task": self.task.name,
-            "hash": self.task.hash,
-            "inputs": tree.describe(workloads[0]),
-            "outputs": tree.describe([tensor for _, tensor in outputs]),
-            "shapes": len(workloads),
-            "parameters": sum(value.numel() for value in self.reference.model.parameters()),
-            "input_bytes": _bytes(given),
-            "output_bytes": _bytes([tensor for _, tensor in outputs]),
-            "parameter_bytes": _bytes(list(state.values())),
-            "flops": work.flops,
-            "longest_reduction": work.reach,
-            "operators": sorted(work.operators),
-            "dtype": str(floats[0].dtype).removeprefix("torch.") if floats else "int64",
-            "eager_seconds": self._eager_seconds(workloads[0]),
-            "state": {name: list(value.shape) for name, value in state.items()},
-            "seed": self.seed,
-            "aliases_inputs": self._aliases(workloads[0]),
-        }
-
-    def _aliases(self, inputs: list[Any]) -> bool:
-        """Whether the reference returns (a view of) an input: then a kernel may do so too."""
-        own = tree.transform(inputs, lambda tensor: tensor.clone())
-        places = {tensor.untyped_storage().data_ptr() for tensor in tree.tensors(own)}
-        output = self.loaded.forward(self.reference.model, own)
-        return any(tensor.numel() and tensor.untyped_storage().data_ptr() in places for tensor in tree.tensors(output))
-
-    def _eager_seconds(self, inputs: list[Any]) -> float:
-        """Best of a few calls: a rough figure for planning, not a measurement."""
-        best, spent = float("inf"), 0.0
-        for _ in range(5):
-            copies = tree.transform(inputs, lambda tensor: tensor.clone())
-            started = time.perf_counter()
-            self.loaded.forward(self.reference.model, copies)
-            best = min(best, time.perf_counter() - started)
-            spent += time.perf_counter() - started
-            if spent > 0.5:
-                break
-        return best
 
     def _own_flags(self) -> list[str]:
         found = []
@@ -327,19 +270,3 @@ def warm() -> None:
     referee = Referee(Task.from_source(source, path="warm.py"), 0)
     referee.plan(0.1)
     require_outputs(referee.task, referee.reference.model(*referee.draw(0)))
-
-
-def _same(left: Any, right: Any) -> bool:
-    if left.shape != right.shape or torch.equal(left, right):
-        return bool(left.shape == right.shape)
-    return bool(((left == right) | ((left != left) & (right != right))).all())
-
-
-def _nan_share(outputs: list[tuple[str, Any]]) -> float:
-    floats = [tensor for _, tensor in outputs if tensor.is_floating_point() and tensor.numel()]
-    total = sum(tensor.numel() for tensor in floats)
-    return sum(int(torch.isnan(tensor).sum()) for tensor in floats) / total if total else 0.0
-
-
-def _bytes(tensors: list[Any]) -> int:
-    return int(sum(tensor.numel() * tensor.element_size() for tensor in tensors))
