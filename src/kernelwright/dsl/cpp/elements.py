@@ -32,7 +32,7 @@ class Scalar:
     hint: str = ""
     guards: tuple[Scalar, ...] = ()
     always: tuple[Scalar, ...] = ()  # guards that no interior makes true (run-time indices)
-    pad: str = ""
+    pad: str | Scalar = ""  # the value where a guard fails
     uses: int = 0
     named: bool = False
 
@@ -114,6 +114,8 @@ class Elements:
     def _make(self, value: Value, index: Index) -> Scalar:
         if value.storage is not None and value.id not in self.computing:
             return self.stored(value.storage, index)
+        if value.dtype is DType.i64 and value.op in ("binary", "cast", "unary") and (p := self.integer(value, index)) is not None:
+            return self.text(p)
         match value.op:
             case "const":
                 return Scalar(literal(value.data, value.dtype), (), value.dtype, 0)
@@ -137,8 +139,7 @@ class Elements:
             case "binary":
                 return self._binary(value, index)
             case "where":
-                parts = [self.of(arg, _fitting(arg, index)) for arg in value.args]
-                return self._apply(value.dtype, "{0} ? {1} : {2}", *parts)
+                return self._where(value, index)
             case "cast":
                 x = self.of(value.args[0], index)
                 text = expressions.cast("{0}", value.args[0].dtype, value.dtype)
@@ -161,6 +162,84 @@ class Elements:
         if power is not None and (text := _small_power(power, dtype)):
             return self._apply(value.dtype, expressions.rounded(text, dtype), a)
         return self._apply(value.dtype, expressions.binary(value.data, "{0}", "{1}", dtype), a, b)
+
+    def _where(self, value: Value, index: Index) -> Scalar:
+        """A choice; where it depends on positions only, the loop's interior can leave the question out."""
+        condition, first, second = value.args
+        tests = self.truth(condition, _fitting(condition, index))
+        if tests is not None:
+            open_tests = [p for p in tests if not self.ranges.nonnegative(p)]
+            if not open_tests:
+                return self.of(first, _fitting(first, index))
+            if any(self.ranges.nonnegative(p * -1 - 1) for p in open_tests):
+                return self.of(second, _fitting(second, index))
+            a, b = (self.of(x, _fitting(x, index)) for x in (first, second))
+            guards = tuple(self.condition(p) for p in open_tests)
+            self.borders += open_tests
+            level = max(a.level, b.level, *(g.level for g in guards))
+            return Scalar("{0}", (a,), value.dtype, level, guards=guards, pad=b)
+        parts = [self.of(arg, _fitting(arg, index)) for arg in value.args]
+        return self._apply(value.dtype, "{0} ? {1} : {2}", *parts)
+
+    def integer(self, value: Value, index: Index) -> Poly | None:
+        """An element that is a polynomial of positions and sizes, or None."""
+        if value.storage is not None and value.id not in self.computing:
+            return None
+        match value.op:
+            case "const" if value.dtype in (DType.i64, DType.i32) and not isinstance(value.data, bool | float):
+                return poly(value.data)
+            case "index":
+                found: Poly = value.data
+                return found
+            case "iota":
+                return index[0]
+            case "cast" if value.dtype in (DType.i64, DType.i32):
+                return self.integer(value.args[0], index)
+            case "unary" if value.data == "neg":
+                inner = self.integer(value.args[0], index)
+                return None if inner is None else inner * -1
+            case "binary":
+                return self._integer_binary(value, index)
+            case "permute" | "squeeze" | "unsqueeze" | "expand" | "part":
+                return self.integer(value.args[0], self._viewed(value, index))
+        return None
+
+    def _integer_binary(self, value: Value, index: Index) -> Poly | None:
+        a, b = (self.integer(arg, _fitting(arg, index)) for arg in value.args)
+        if a is None or b is None:
+            return None
+        match value.data:
+            case "add":
+                return a + b
+            case "sub":
+                return a - b
+            case "mul":
+                return a * b
+            case "maximum" | "minimum":
+                return combine("max" if value.data == "maximum" else "min", a, b)
+            case "floordiv" | "mod" if b.constant is not None and b.constant > 0:
+                return self.ranges.divide(a, b)[value.data == "mod"]
+        return None
+
+    def truth(self, value: Value, index: Index) -> list[Poly] | None:
+        """A bool element as conditions `p >= 0` that must all hold, or None."""
+        if value.storage is not None and value.id not in self.computing:
+            return None
+        if value.op in ("permute", "squeeze", "unsqueeze", "expand", "part"):
+            return self.truth(value.args[0], self._viewed(value, index))
+        if value.op != "binary":
+            return None
+        fitted = [_fitting(arg, index) for arg in value.args]
+        if value.data in ("logical_and", "and") and value.args[0].dtype is DType.bool:
+            left, right = (self.truth(arg, own) for arg, own in zip(value.args, fitted, strict=True))
+            return None if left is None or right is None else left + right
+        if value.data not in ("lt", "le", "gt", "ge"):
+            return None
+        a, b = (self.integer(arg, own) for arg, own in zip(value.args, fitted, strict=True))
+        if a is None or b is None:
+            return None
+        gap = b - a if value.data in ("lt", "le") else a - b
+        return [gap if value.data in ("le", "ge") else gap - 1]
 
     def _bitcast(self, value: Value, index: Index) -> Scalar:
         x = value.args[0]
@@ -226,8 +305,9 @@ class Elements:
             elif isinstance(axis, AtAccess):
                 positions.append(axis.index)
             elif isinstance(axis, PickAccess):
-                chosen = axis.indices
-                positions.append(self.runtime(self.of(chosen, _fitting(chosen, index[:picked]))))
+                chosen, own = axis.indices, _fitting(axis.indices, index[:picked])
+                known = self.integer(chosen, own)
+                positions.append(known if known is not None else self.runtime(self.of(chosen, own)))
         return positions
 
     def outside(self, tensor: TensorPlace, positions: list[Poly]) -> list[Poly]:
@@ -331,7 +411,8 @@ class Lines:
             if scalar in seen:
                 continue
             seen.add(scalar)
-            for arg in (*scalar.args, *scalar.guards, *scalar.always):
+            other = (scalar.pad,) if isinstance(scalar.pad, Scalar) else ()
+            for arg in (*scalar.args, *scalar.guards, *scalar.always, *other):
                 arg.uses += 1
                 stack.append(arg)
 
@@ -362,8 +443,10 @@ class Lines:
         if not interior or scalar.level < self.depth:
             guards += scalar.guards
         if guards:
-            tests = " && ".join(self.write(g, scalar.level, interior) for g in guards)
-            text = f"{tests} ? {text} : {scalar.pad}"
+            # `&`, not `&&`: a loop without branches vectorises, and the load itself stays conditional
+            tests = " & ".join(_closed(self.write(g, scalar.level, interior)) for g in guards)
+            pad = self.write(scalar.pad, scalar.level, interior) if isinstance(scalar.pad, Scalar) else scalar.pad
+            text = f"{tests if len(guards) > 1 else f'({tests})'} ? {_closed(text)} : {_closed(pad)}"
         return text
 
     def _fresh(self, stem: str) -> str:
@@ -391,6 +474,10 @@ def fill(template: str, texts: list[str]) -> str:
         return text if alone or whole or _atomic(text) else f"({text})"
 
     return _HOLE.sub(one, template)
+
+
+def _closed(text: str) -> str:
+    return text if _atomic(text) else f"({text})"
 
 
 def _atomic(text: str) -> bool:

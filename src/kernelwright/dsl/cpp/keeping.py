@@ -10,7 +10,18 @@ from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.types import FLOATS
-from kernelwright.dsl.cfamily.values import HEAVY, VIEWS, AtAccess, Block, KeepEffect, LoopEffect, PickAccess, SpanAccess, StoreEffect, Value
+from kernelwright.dsl.cfamily.values import (
+    HEAVY,
+    VIEWS,
+    AtAccess,
+    Block,
+    KeepEffect,
+    LoopEffect,
+    PickAccess,
+    SpanAccess,
+    StoreEffect,
+    Value,
+)
 from kernelwright.sketch.nodes import DType
 
 KEEP_COST = 4.0
@@ -118,7 +129,8 @@ def _cost(value: Value) -> float:
         return 0.0
     if value.op == "load":
         return _load_cost(value)
-    inner = sum(cost_of(operand) for operand in value.operands)
+    # what is one number for the whole tile is computed once, before the loop
+    inner = sum(cost_of(operand) for operand in value.operands if not _is_single(operand) or _is_single(value))
     if value.op in ("unary", "binary"):
         halves = 4.0 if value.dtype in (DType.f16, DType.bf16) else 0.0
         return inner + expressions.cost(value.data) + halves
@@ -128,6 +140,10 @@ def _cost(value: Value) -> float:
     if value.op in ("where", "take", "bitcast"):
         return inner + (3.0 if value.op == "take" else 1.0)
     return inner + (2.0 if value.op == "reshape" else 0.0)
+
+
+def _is_single(value: Value) -> bool:
+    return all(extent.constant == 1 for extent in value.shape)
 
 
 def _load_cost(value: Value) -> float:

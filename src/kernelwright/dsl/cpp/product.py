@@ -102,12 +102,32 @@ def begin_sum(scheduler: Scheduler, value: Value) -> str:
     if acc is not None and acc.op == "stored" and scheduler.usage.consumers.get(acc) == 1 and acc.home is value.home:
         value.storage = acc.storage
         return "false"
+    carried = _rescaled(scheduler, acc, value) if acc is not None else None
+    if acc is not None and carried is not None:
+        scheduler.emit(Nest(scheduler.around, value.shape, [Fill(carried, acc, ())], set()), value.shape)
+        value.storage = carried
+        return "false"
     storage = scheduler.declare(value)
     value.storage = storage
     if acc is None or (acc.op == "const" and acc.data == 0):
         return "true"
     scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
     return "false"
+
+
+def _rescaled(scheduler: Scheduler, acc: Value, value: Value) -> Storage | None:
+    """The carried tile behind an accumulator that is elementwise in it (attention's rescaled output), if it may be changed in place:
+    nobody else reads it, and each element is read only for itself."""
+    at = acc
+    while at.storage is None and at.op in ("unary", "binary", "cast"):
+        inner = [arg for arg in at.args if arg.shape == value.shape and arg.op in ("stored", "unary", "binary", "cast")]
+        if len(inner) != 1:
+            return None
+        at = inner[0]
+    alone = at.op == "stored" and at is not acc and scheduler.usage.consumers.get(at) == 1
+    if not alone or at.shape != value.shape or at.dtype is not value.dtype or at.home is not value.home:
+        return None
+    return at.storage
 
 
 def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> tuple[str, str, str]:

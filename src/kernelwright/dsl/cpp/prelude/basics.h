@@ -8,10 +8,10 @@ static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b !=
 static inline int64_t floor_mod(int64_t a, int64_t b) { const int64_t r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
 // == nan_max
 // NaN if either is NaN, as torch.maximum
-template <typename T> static inline T nan_max(T a, T b) { return (b > a) | (b != b) ? b : a; }
+template <typename T> static inline T nan_max(T a, T b) { const T m = b > a ? b : a; return b != b ? b : m; }
 // == nan_min
 // NaN if either is NaN, as torch.minimum
-template <typename T> static inline T nan_min(T a, T b) { return (b < a) | (b != b) ? b : a; }
+template <typename T> static inline T nan_min(T a, T b) { const T m = b < a ? b : a; return b != b ? b : m; }
 // == sign_of
 template <typename T> static inline T sign_of(T x) { return T(x > 0) - T(x < 0); }
 // == floordiv_of

@@ -98,7 +98,7 @@ static inline float log_of(float x) {
   float y = n * 0x1.62e3p-1f + (f - (half - (s * (half + z * g) + n * 0x1.2fefa2p-17f)));
   y = x == INFINITY ? x : y;
   y = x == 0.0f ? -INFINITY : y;
-  return x < 0.0f || x != x ? NAN : y;
+  return (x < 0.0f) | (x != x) ? NAN : y;
 }
 static inline double log_of(double x) {
   const bool tiny = x < 0x1p-1022;
@@ -121,7 +121,7 @@ static inline double log_of(double x) {
   double y = n * 0x1.62e42feep-1 + (f - (half - (s * (half + z * g) + n * 0x1.a39ef35793c76p-33)));
   y = x == INFINITY ? x : y;
   y = x == 0.0 ? -INFINITY : y;
-  return x < 0.0 || x != x ? double(NAN) : y;
+  return (x < 0.0) | (x != x) ? double(NAN) : y;
 }
 // == log2_of
 static inline float log2_of(float x) { return float(log_of(double(x)) * 0x1.71547652b82fep+0); }
@@ -133,8 +133,8 @@ static inline double log10_of(double x) { return std::log10(x); }
 // log(1 + x), what 1 + x rounds away added back
 template <typename T> static inline T log1p_of(T x) {
   const T u = T(1) + x, lost = x - (u - T(1));
-  const T y = log_of(u) + lost / u;
-  return u == T(INFINITY) || u == T(0) ? log_of(u) : y;
+  const T whole = log_of(u);
+  return (u == T(INFINITY)) | (u == T(0)) ? whole : whole + lost / u;
 }
 // == tanh_of
 // At most 3 ulp
@@ -148,26 +148,32 @@ template <typename T> static inline T sigmoid_of(T x) { return T(1) / (T(1) + ex
 // At most 3 ulp (float); double is the C library's
 static inline float erf_of(float x) {
   const float a = std::fabs(x), z = a * a;
-  float p = 0x1.5e05ep-14f;
-  p = p * z - 0x1.aaa2cp-11f;
-  p = p * z + 0x1.54d428p-8f;
-  p = p * z - 0x1.b80ff2p-6f;
-  p = p * z + 0x1.ce2e1cp-4f;
-  p = p * z - 0x1.812744p-2f;
-  p = p * z + 0x1.06eba8p-3f;
+  float p = -0x1.395c52p-11f;  // |x| < 0.92: a polynomial
+  p = p * z + 0x1.4716b4p-8f;
+  p = p * z - 0x1.b686eap-6f;
+  p = p * z + 0x1.ce1a46p-4f;
+  p = p * z - 0x1.8126e6p-2f;
+  p = p * z + 0x1.06eba6p-3f;
   const float small = a + a * p;
-  const float b = a > 4.0f ? 4.0f : a;
-  float h = 0x1.428b4ap-18f;
-  h = h * b - 0x1.711538p-15f;
-  h = h * b - 0x1.e283bap-15f;
-  h = h * b + 0x1.82e224p-9f;
-  h = h * b - 0x1.740d92p-6f;
-  h = h * b + 0x1.af493cp-4f;
-  h = h * b + 0x1.456e94p-1f;
-  h = h * b + 0x1.20e8fep+0f;
-  const float large = 1.0f - exp_of(-b * h);
-  const float y = a < 0.921875f ? small : large;
-  return std::copysign(x != x ? x : y, x);
+  const float b = a > 4.0f ? 4.0f : a;  // beyond: 1 - exp(-b * h(b)); the exponential needs no care for range here
+  float h = 0x1.82a68ep-17f;
+  h = h * b - 0x1.557aacp-12f;
+  h = h * b + 0x1.dee8e2p-9f;
+  h = h * b - 0x1.85b332p-6f;
+  h = h * b + 0x1.b3410cp-4f;
+  h = h * b + 0x1.453088p-1f;
+  h = h * b + 0x1.20ef5ap+0f;
+  const float y = -b * h, shifted = y * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const float r = y - n * 0x1.62e430p-1f;
+  float q = 0x1.6dbd12p-10f;
+  q = q * r + 0x1.124148p-7f;
+  q = q * r + 0x1.555454p-5f;
+  q = q * r + 0x1.555486p-3f;
+  q = q * r + 0x1p-1f;
+  const float e = (q * r * r + r) + 1.0f;
+  const int32_t k = __builtin_bit_cast(int32_t, shifted) << 23;
+  const float large = 1.0f - __builtin_bit_cast(float, __builtin_bit_cast(int32_t, e) + k);
+  return std::copysign(a < 0.921875f ? small : (x != x ? x : large), x);
 }
 static inline double erf_of(double x) { return std::erf(x); }
 // == erfc_of
@@ -215,11 +221,14 @@ static inline float erfinv_of(float x) { return float(erfinv_of(double(x))); }
 static inline float pow_of(float x, float y) {
   const double magnitude = exp_of(double(y) * log_of(std::fabs(double(x))));
   const float half = y * 0.5f, whole = std::rint(y);
-  const bool odd = whole == y && std::rint(half) != half;
+  const bool odd = (whole == y) & (std::rint(half) != half);
   float r = float(magnitude);
-  r = x < 0.0f || (x == 0.0f && std::copysign(1.0f, x) < 0.0f) ? (odd ? -r : (whole == y || x == 0.0f || x == -INFINITY ? r : NAN)) : r;
-  r = std::fabs(x) == 1.0f && std::fabs(y) == INFINITY ? 1.0f : r;
-  return x == 1.0f || y == 0.0f ? 1.0f : r;
+  const bool below = (x < 0.0f) | ((x == 0.0f) & (std::copysign(1.0f, x) < 0.0f));
+  const bool real = (whole == y) | (x == 0.0f) | (x == -INFINITY);
+  const float mirrored = odd ? -r : (real ? r : NAN);
+  r = below ? mirrored : r;
+  r = (std::fabs(x) == 1.0f) & (std::fabs(y) == INFINITY) ? 1.0f : r;
+  return (x == 1.0f) | (y == 0.0f) ? 1.0f : r;
 }
 static inline double pow_of(double x, double y) { return std::pow(x, y); }
 template <typename T> static inline T pow_of(T x, T n) {
@@ -232,5 +241,6 @@ template <typename T> static inline T pow_of(T x, T n) {
 // log(e^a + e^b)
 template <typename T> static inline T logaddexp_of(T a, T b) {
   const T high = nan_max(a, b), low = nan_min(a, b);
-  return std::isinf(high) ? high : high + log1p_of(exp_of(low - high));
+  const T sum = high + log1p_of(exp_of(low - high));
+  return std::fabs(high) == T(INFINITY) ? high : sum;
 }
