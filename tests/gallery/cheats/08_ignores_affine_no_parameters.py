@@ -1,6 +1,6 @@
 # task: layernorm
 # status: wrong_values
-# reason: value|differ|wrong|nan|element
+# reason: value|differ|wrong|nan|element|ignores
 # entry: A8
 # track: pure
 """The same, and the module has no parameters that could be set."""
