@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from kernelwright.judge import family
@@ -21,6 +22,7 @@ SETTLE_SECONDS = 0.015
 """Longer than OpenMP's worker threads spin after a region (measured: up to 8 ms), so that spinning is not taken for work."""
 WINDOW_SECONDS = 0.012
 BUSY_SHARE = 0.4
+LONG_MILLISECONDS = 50
 
 
 class Worker(Protocol):
@@ -37,8 +39,8 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is the CPU
-    time of the main thread while it received its inputs: unlike wall time, other programs do not lengthen it. `first` is the
+    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is how
+    long it took to receive its inputs. `first` is the
     share of the block's time that its first call took."""
 
     seconds: float
@@ -67,20 +69,20 @@ class Lane:
     timeout: float
     blocks: list[Block] = field(default_factory=list)
     busy_windows: int = 0
+    handing: list[float] = field(default_factory=list)
+    """Seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
+    ended: float = 0.0
 
     def run_block(self, header: dict[str, Any], fd: int, calls: int, align: int, *, watch: bool = False) -> Block:
         """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
         processes = self._processes()
         give_precedence(processes)
-        idle = main_thread_seconds(processes[0])
-        self._ask({"op": "time_prepare", "header": header, "align": align}, [fd])
-        preparing = main_thread_seconds(processes[0]) - idle
+        _, preparing = self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
         if watch:
             self._watch_idle()
-        before = time.perf_counter()
-        reply, _ = self._ask({"op": "time_go"})
-        wall = time.perf_counter() - before
+        reply, wall = self._timed({"op": "time_go"}, [])
+        self.ended = time.perf_counter()
         nanoseconds, first, done = (_count(reply.get(key)) for key in ("ns", "first_ns", "calls"))
         if done != calls:
             raise ChannelGarbage("a timed block reported another number of calls than it was asked for")
@@ -89,9 +91,12 @@ class Lane:
         claimed = nanoseconds * 1e-9
         return Block(claimed / calls, calls, claimed, wall, preparing, first / nanoseconds)
 
-    def fetch_outputs(self, call: int) -> tuple[Message, list[int]]:
-        """The outputs of one call of the last block; the descriptors become the caller's."""
-        reply, fds = self._ask({"op": "time_outputs", "call": call}, keep=True)
+    def fetch_outputs(self, *, prompt: bool) -> tuple[Message, list[int]]:
+        """The outputs of all calls of the last block; the descriptors become the caller's. All of them at once and (`prompt`)
+        right after the block: who computes an output only when it is asked for then needs the whole block's time here."""
+        reply, fds = self._ask({"op": "time_outputs", "call": 0, "whole": True}, keep=True)
+        if prompt:
+            self.handing.append(time.perf_counter() - self.ended)
         if len(fds) != 2:
             close_all(fds)
             raise ChannelGarbage("a timed block handed over no outputs")
@@ -118,6 +123,22 @@ class Lane:
         time.sleep(WINDOW_SECONDS)
         return (self.worker.cpu_seconds() - before) / (time.perf_counter() - start)
 
+    def _timed(self, message: Message, fds: list[int]) -> tuple[Message, float]:
+        """A reply and the seconds until it began to arrive. Our own poll comes first: reading prints and watching memory, which
+        the channel does while it waits, would be counted otherwise; a wait too long to matter is left to the channel."""
+        poll = select.poll()
+        channel = self.worker.channel
+        poll.register(channel.fileno(), select.POLLIN)
+        started = time.perf_counter()
+        channel.send(message, fds)
+        arrived = time.perf_counter() - started if poll.poll(LONG_MILLISECONDS) else None
+        reply, received = channel.receive(self.timeout)
+        seconds = arrived or time.perf_counter() - started
+        close_all(received)
+        if not reply.get("ok"):
+            raise LaneFault(self.name, reply)
+        return reply, seconds
+
     def _ask(self, message: Message, fds: list[int] | None = None, *, keep: bool = False) -> tuple[Message, list[int]]:
         reply, received = self.worker.channel.request(message, fds or [], timeout=self.timeout)
         if not keep or not reply.get("ok"):
@@ -126,6 +147,20 @@ class Lane:
         if not reply.get("ok"):
             raise LaneFault(self.name, reply)
         return reply, received
+
+
+@contextlib.contextmanager
+def foremost() -> Iterator[None]:
+    """The calling thread before the contenders themselves, where we may: it has next to nothing to do, and what it sees on its
+    clock must not depend on who else runs."""
+    before = os.sched_getscheduler(0), os.sched_getparam(0)
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(2))
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, *before)
 
 
 def give_precedence(processes: list[int]) -> None:
@@ -145,14 +180,6 @@ def _schedule(processes: list[int], policy: int, priority: int) -> None:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
                 os.sched_setscheduler(int(thread), policy, os.sched_param(priority))
-
-
-def main_thread_seconds(pid: int) -> float:
-    """CPU time of a process's first thread, to the nanosecond while it waits; 0 where the kernel does not tell."""
-    try:
-        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return 0.0
 
 
 def _count(number: Any) -> int:

@@ -56,3 +56,8 @@ def self_noise(first: Sequence[float], second: Sequence[float]) -> float:
 def lower_quartile(values: Sequence[float]) -> float:
     """The value that three quarters of the sample exceed or equal."""
     return sorted(values)[len(values) // 4]
+
+
+def upper_quartile(values: Sequence[float]) -> float:
+    """The value that three quarters of the sample do not exceed."""
+    return sorted(values)[-1 - len(values) // 4]

@@ -10,12 +10,12 @@ from statistics import median
 from typing import Any
 
 from kernelwright.judge.lane import Block, Lane
-from kernelwright.judge.statistics import lower_quartile
+from kernelwright.judge.statistics import lower_quartile, upper_quartile
 
 Finding = dict[str, Any]
 
-CLOCK_SLACK, CLOCK_SHARE = 0.003, 0.3
-"""How far a block's claim may be behind the wall clock: the parent's own work between two messages, and a share of the block."""
+CLOCK_SLACK, CLOCK_SHARE = 0.0005, 0.5
+"""How far a block's claim must be behind the wall clock to be an accusation. Less gains nothing: the clock takes the larger."""
 
 
 def cheating(reason: str) -> Finding:
@@ -24,7 +24,7 @@ def cheating(reason: str) -> Finding:
 
 
 def suspicion(candidate: Lane, eager: Lane, impossible: float) -> Finding | None:
-    """The first of five questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
+    """The first of six questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
     mine, theirs = candidate.blocks, eager.blocks
     if candidate.busy_windows >= 2:
         return cheating("background work: the process kept computing while no call was running")
@@ -32,7 +32,9 @@ def suspicion(candidate: Lane, eager: Lane, impossible: float) -> Finding | None
         claimed, wall = (median(getattr(block, name) for block in mine) * 1e3 for name in ("claimed", "wall"))
         return cheating(f"its clock is off: calls claimed {claimed:.2f} ms but took {wall:.2f} ms on the wall clock")
     if _works_while_preparing(mine, theirs):
-        return cheating("work outside the timed calls: receiving its inputs cost it far more CPU time than it costs eager")
+        return cheating("work outside the timed calls: receiving its inputs takes it far longer than it takes eager")
+    if _works_while_handing_over(candidate, eager):
+        return cheating("outputs were computed after the timed calls: handing them over took it far longer than it takes eager")
     if _moves_work(mine, theirs):
         return cheating("work was moved between timed calls: the first call of a block takes nearly all of the block's time")
     fastest = median(block.seconds for block in mine)
@@ -45,13 +47,21 @@ def suspicion(candidate: Lane, eager: Lane, impossible: float) -> Finding | None
 
 def _clock_is_off(mine: list[Block], theirs: list[Block]) -> bool:
     gap = lower_quartile([block.wall - block.claimed for block in mine])
-    usual = median(block.wall - block.claimed for block in theirs)
-    return gap > 5 * usual + CLOCK_SLACK + CLOCK_SHARE * median(block.wall for block in mine)
+    usual = upper_quartile([block.wall - block.claimed for block in theirs])
+    return gap > 3 * usual + CLOCK_SLACK + CLOCK_SHARE * median(block.wall for block in mine)
 
 
 def _works_while_preparing(mine: list[Block], theirs: list[Block]) -> bool:
     extra = lower_quartile([block.preparing for block in mine]) - 1.5 * median(block.preparing for block in theirs)
-    return extra > 0.001 and extra > 0.3 * median(block.claimed for block in mine)
+    return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in mine)
+
+
+def _works_while_handing_over(candidate: Lane, eager: Lane) -> bool:
+    """Outputs that are computed only when they are asked for: handing over a block's takes the block's own time again."""
+    if not candidate.handing or not eager.handing:
+        return False
+    extra = lower_quartile(candidate.handing) - 1.3 * upper_quartile(eager.handing)
+    return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in candidate.blocks)
 
 
 def _moves_work(mine: list[Block], theirs: list[Block]) -> bool:
