@@ -11,7 +11,7 @@ from typing import Self
 
 from kernelwright.dsl.kernel import Kernel
 from kernelwright.errors import JudgeError, KernelwrightError, TaskError
-from kernelwright.judge.channel import ChannelError, Message, close_all
+from kernelwright.judge.channel import ChannelError, ChannelTimeout, Message, close_all
 from kernelwright.judge.rejection import from_channel, from_reply
 from kernelwright.judge.template import Template
 from kernelwright.judge.worker import Worker
@@ -22,8 +22,10 @@ REFEREE_SECONDS = 900.0
 
 @dataclass(frozen=True)
 class Times:
-    """Wall-clock limits in seconds. A call may take `run`, or `slower` times what the reference takes, whichever is more."""
+    """Wall-clock limits in seconds. Loading a kernel file may take `load`, and up to `build` while a compiler is at work; a call
+    may take `run`, or `slower` times what the reference takes, whichever is more."""
 
+    load: float = 60.0
     build: float = 300.0
     run: float = 20.0
     slower: float = 300.0
@@ -68,7 +70,15 @@ class Conversation:
         """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
         worker = self._candidate()
         try:
-            reply, received = worker.request(message, fds or [], timeout=seconds)
+            worker.channel.send(message, fds or [])
+            if (
+                message["op"] == "load"
+                and not worker.channel.ready(min(self.times.load, seconds))
+                and not worker.has_children()
+            ):
+                seconds = min(self.times.load, seconds)
+                raise ChannelTimeout("loading takes too long")
+            reply, received = worker.channel.receive(seconds)
         except ChannelError as error:
             raise from_channel(error, worker, doing, seconds) from error
         if reply.get("ok") is not True:

@@ -56,6 +56,7 @@ class Session(Conversation):
         self._align = self._dice.getrandbits(32)
         self._last_tree: Any = None
         self._refilled = False
+        self._call_seconds = 0.0
 
     def __exit__(self, *_: object) -> None:
         close_all([held.fd for held in self._held])
@@ -159,7 +160,7 @@ class Session(Conversation):
         """Blocks of calls in quick succession, each on data of its own, as the clock makes them, with outputs checked: replaying
         when calls come in a rush fails here, and the observer gets samples enough also of short kernels."""
         data = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes"))
-        calls = max(2, min(RUSH_CALLS, RUSH_BYTES // max(data, 1)))
+        calls = max(2, min(RUSH_CALLS, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
         started = time.monotonic()
         while True:
             self._rush_block(calls)
@@ -226,7 +227,9 @@ class Session(Conversation):
             self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + seconds)
         finally:
             close_all(fds)
+        started = time.monotonic()
         self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
+        self._call_seconds = time.monotonic() - started
         if traced or not self.trials:
             # The profiler's own work, and what a first call prepares once, say nothing about the calls to come.
             self._candidate().seen = observe.Sighting()

@@ -77,6 +77,21 @@ class Line(Channel):
             self._worker.after_call(message.get("calls"))
         return message, fds
 
+    def ready(self, timeout: float) -> bool:
+        """Whether something arrives within so many seconds (a message, or the end of the stream)."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                self._sock.recv(1, socket.MSG_PEEK)
+                return True
+            except BlockingIOError:
+                try:
+                    self._wait(select.POLLIN, deadline)
+                except ChannelTimeout:
+                    return False
+            except OSError:
+                return True
+
     def _pending(self) -> bool:
         """Bytes that arrived while nothing was asked. An end of the stream is no message; it is met on the next read."""
         try:
@@ -159,6 +174,10 @@ class Worker:
         """A block of calls has ended."""
         if self.observer is not None:
             self.observer.take(self.seen, calls if isinstance(calls, int) and 0 < calls < 10_000 else 1)
+
+    def has_children(self) -> bool:
+        """Whether the worker runs other programs just now: a compiler, most likely."""
+        return len(family.descendants(self.pid)) > 1
 
     def process(self) -> int | None:
         """The pid of the worker proper, below its keeper; None once it is gone."""
