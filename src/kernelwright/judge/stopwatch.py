@@ -7,8 +7,8 @@ and any output of the block when asked. One block is three messages, so that the
                    4 KiB alone moves a kernel by 1.5x, see docs/judge.md);
 2. `time_go`       run the n calls between two clock readings. Only the total counts: work moved from one call of a block into
                    another gains nothing. Right after the last call, elements at random positions are read out;
-3. `time_outputs`  hand over the outputs of one call, and what was read out in step 2 beside what is there now: if they differ,
-                   work was still going on.
+3. `time_outputs`  hand over the outputs of one call or of the whole block, and what was read out in step 2 beside what is there
+                   now: if they differ, work was still going on.
 
 Every function that candidate code could replace is bound here at import, before that code is loaded. What the stopwatch says is
 still only a claim: the parent holds it against its own wall clock (clock.py).
@@ -69,7 +69,7 @@ class Stopwatch:
             total, first = self.go()
             return {"ok": True, "ns": total, "first_ns": first, "calls": len(self._outputs)}, []
         if op == "time_outputs":
-            return self.outputs(int(message["call"]))
+            return self.outputs(int(message["call"]), whole=message.get("whole") is True)
         if op == "time_release":
             self.release()
             return {"ok": True}, []
@@ -100,10 +100,10 @@ class Stopwatch:
         self._outputs = outputs
         return total, first
 
-    def outputs(self, index: int) -> tuple[Message, list[int]]:
-        """The outputs of one call of the last block, the elements read out after its last call, and whether all were plain
-        tensors."""
-        held, last = self._outputs[index], self._outputs[-1]
+    def outputs(self, index: int, *, whole: bool = False) -> tuple[Message, list[int]]:
+        """The outputs of one call of the last block (or of all its calls), the elements read out after its last call, and whether
+        all were plain tensors."""
+        held, last = self._outputs if whole else self._outputs[index], self._outputs[-1]
         plain = all(type(tensor) is _Tensor for tensor in (*_leaves(held), *_leaves(last)))
         values = _pack(held)
         now = [_take(tensor, where) for tensor, where in zip(_probed(last), self._positions, strict=True)]
