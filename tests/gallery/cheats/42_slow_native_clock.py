@@ -1,6 +1,6 @@
 # task: softmax
 # status: cheating|crashed|wrong_values
-# reason: clock|wall|time|signal|stopwatch
+# reason: clock|wall|signal|stopwatch|background
 # entry: D42,E63
 # track: pure
 # timing: yes
