@@ -16,6 +16,8 @@ from kernelwright.dsl.language import State
 from kernelwright.sketch import nodes
 
 FLAGS = ["-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-w"]
+# GCC's partial redundancy elimination specialises a function's clamped ends, and log(exp(x)) then no longer vectorises.
+FLAGS.append("-fno-tree-pre")
 
 _LOADER = '''
 FLAGS = {flags!r}
