@@ -115,9 +115,9 @@ class Referee:
         return self.expect(self.trials[trial]).check(outputs, inputs_after)
 
     def flags(self) -> list[str]:
-        """What the planned trials cannot tell apart; the cheap distinct ones suffice, since one that tells is enough."""
+        """What the planned trials cannot tell apart."""
         chosen = self.trials or [Trial(self.seed)]
-        return nulls.flags(self.reference, [self.expect(trial) for trial in chosen]) + self._own_flags()
+        return nulls.flags(self.reference, (self.expect(trial) for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
         """Input sets for one timed block: the task's own distribution, changed anew for every block and call."""
