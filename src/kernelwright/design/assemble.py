@@ -24,7 +24,7 @@ from kernelwright.design.nest import build
 from kernelwright.design.scalar import Arena, MustRealise, Tracer
 from kernelwright.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
-from kernelwright.sketch.nodes import Int, Tensor
+from kernelwright.sketch.nodes import At, Int, Sym, Tensor
 
 
 @dataclass
@@ -167,7 +167,10 @@ def _make(workshop: Workshop, outputs: list[v.Value], forced: dict[int, v.Value]
         workshop.placed[id(root)] = workshop.declare(stems.get(id(root), _stem(root)), root.shape, root.dtype, role)
     done: set[int] = set()
     for i, root in enumerate(roots):
-        if id(root) in done or root.size == 0:
+        if id(root) in done:
+            continue
+        if root.size == 0:
+            _empty(workshop, root)
             continue
         if id(root) in ends:
             _contraction(workshop, ends[id(root)], root)
@@ -177,6 +180,18 @@ def _make(workshop: Workshop, outputs: list[v.Value], forced: dict[int, v.Value]
         else:
             together = _companions(root, roots[i + 1 :], ends, done)
             _generic(workshop, [root, *together], done)
+
+
+def _empty(workshop: Workshop, root: v.Value) -> None:
+    """A result without elements still has a kernel that writes it: loops that do nothing."""
+    names = [f"i{axis}" for axis, extent in enumerate(root.shape) if extent == 0]
+    left = list(names)
+    region = tuple(At(Sym(left.pop(0)) if extent == 0 else Int(0)) for extent in root.shape)
+    value = nodes.Full((), False if root.dtype == nodes.DType.bool else 0, root.dtype)
+    body: nodes.Statement = nodes.Store(workshop.placed[id(root)], region, value)
+    for var in reversed(names):
+        body = nodes.For(var, "range", Int(0), Int(0), Int(1), (body,))
+    workshop.kernel("empty", (body,), final=False)
 
 
 def _stem(value: v.Value) -> str:

@@ -161,7 +161,7 @@ def run(op: str, x: Value, axis: int) -> Value:
     if not x.shape or x.size == 0:
         return x
     axis = b.axis_of(axis, len(x.shape))
-    return Run(x.shape, x.dtype, op, x, axis)
+    return x if x.shape[axis] == 1 else Run(x.shape, x.dtype, op, x, axis)
 
 
 rule("cumsum")(lambda out, x, axis, **_: run("sum", b.cast(x, out.dtype), axis))
