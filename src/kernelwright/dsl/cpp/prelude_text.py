@@ -11,6 +11,10 @@ from pathlib import Path
 
 _FILES = ("basics.h", "halves.h", "functions.h")
 
+_FUNCTION = """// Always inlined: a loop that calls a function is not vectorised
+#define FUNCTION static inline __attribute__((always_inline))
+"""
+
 
 @cache
 def sections() -> dict[str, str]:
@@ -36,4 +40,5 @@ def prelude(source: str) -> str:
                 order.append(name)
 
     need(source)
-    return "".join(known[name] for name in order)
+    text = "".join(known[name] for name in order)
+    return _FUNCTION + text if "FUNCTION" in text else text

@@ -1,38 +1,38 @@
 // == min_of
-template <typename T> static inline T min_of(T a, T b) { return b < a ? b : a; }
+template <typename T> FUNCTION T min_of(T a, T b) { return b < a ? b : a; }
 // == max_of
-template <typename T> static inline T max_of(T a, T b) { return a < b ? b : a; }
+template <typename T> FUNCTION T max_of(T a, T b) { return a < b ? b : a; }
 // == floor_div
-static inline int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+FUNCTION int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 // == floor_mod
-static inline int64_t floor_mod(int64_t a, int64_t b) { const int64_t r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
+FUNCTION int64_t floor_mod(int64_t a, int64_t b) { const int64_t r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
 // == nan_max
 // NaN if either is NaN, as torch.maximum
-template <typename T> static inline T nan_max(T a, T b) { const T m = b > a ? b : a; return b != b ? b : m; }
+template <typename T> FUNCTION T nan_max(T a, T b) { const T m = b > a ? b : a; return b != b ? b : m; }
 // == nan_min
 // NaN if either is NaN, as torch.minimum
-template <typename T> static inline T nan_min(T a, T b) { const T m = b < a ? b : a; return b != b ? b : m; }
+template <typename T> FUNCTION T nan_min(T a, T b) { const T m = b < a ? b : a; return b != b ? b : m; }
 // == sign_of
-template <typename T> static inline T sign_of(T x) { return T(x > 0) - T(x < 0); }
+template <typename T> FUNCTION T sign_of(T x) { return T(x > 0) - T(x < 0); }
 // == floordiv_of
-static inline float floordiv_of(float a, float b) { return b == 0 ? a / b : std::floor((a - mod_of(a, b)) / b + 0.5f); }
-static inline double floordiv_of(double a, double b) { return b == 0 ? a / b : std::floor((a - mod_of(a, b)) / b + 0.5); }
-template <typename T> static inline T floordiv_of(T a, T b) {
+FUNCTION float floordiv_of(float a, float b) { return b == 0 ? a / b : std::floor((a - mod_of(a, b)) / b + 0.5f); }
+FUNCTION double floordiv_of(double a, double b) { return b == 0 ? a / b : std::floor((a - mod_of(a, b)) / b + 0.5); }
+template <typename T> FUNCTION T floordiv_of(T a, T b) {
   const T d = b == 0 ? T(1) : b;  // a division by zero has no result, but must not stop the program
   return a / d - (a % d != 0 && (a % d < 0) != (d < 0));
 }
 // == mod_of
 // The remainder has the sign of the divisor, as in Python
-static inline float mod_of(float a, float b) { const float r = std::fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-static inline double mod_of(double a, double b) { const double r = std::fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
-template <typename T> static inline T mod_of(T a, T b) {
+FUNCTION float mod_of(float a, float b) { const float r = std::fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+FUNCTION double mod_of(double a, double b) { const double r = std::fmod(a, b); return r != 0 && (r < 0) != (b < 0) ? r + b : r; }
+template <typename T> FUNCTION T mod_of(T a, T b) {
   const T d = b == 0 ? T(1) : b, r = a % d;
   return r != 0 && (r < 0) != (d < 0) ? r + d : r;
 }
 // == fmod_of
-static inline float fmod_of(float a, float b) { return std::fmod(a, b); }
-static inline double fmod_of(double a, double b) { return std::fmod(a, b); }
-template <typename T> static inline T fmod_of(T a, T b) { return a % (b == 0 ? T(1) : b); }
+FUNCTION float fmod_of(float a, float b) { return std::fmod(a, b); }
+FUNCTION double fmod_of(double a, double b) { return std::fmod(a, b); }
+template <typename T> FUNCTION T fmod_of(T a, T b) { return a % (b == 0 ? T(1) : b); }
 // == scratch
 // A buffer of this thread that grows as needed; each kept tile of a kernel has a slot of its own.
 template <typename T, int slot> static T* scratch(int64_t count) {
@@ -47,32 +47,32 @@ template <typename T, int slot> static T* scratch(int64_t count) {
   return static_cast<T*>(memory);
 }
 // == atomic_add
-template <typename T> static inline void atomic_add(T* at, T x) {
+template <typename T> FUNCTION void atomic_add(T* at, T x) {
 #pragma omp atomic
   *at += x;
 }
 // == atomic_max
-template <typename T> static inline void atomic_max(T* at, T x) {
+template <typename T> FUNCTION void atomic_max(T* at, T x) {
   T old, next;
   __atomic_load(at, &old, __ATOMIC_RELAXED);
   do next = (x > old) | (x != x) ? x : old;
   while (!__atomic_compare_exchange(at, &old, &next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 // == atomic_min
-template <typename T> static inline void atomic_min(T* at, T x) {
+template <typename T> FUNCTION void atomic_min(T* at, T x) {
   T old, next;
   __atomic_load(at, &old, __ATOMIC_RELAXED);
   do next = (x < old) | (x != x) ? x : old;
   while (!__atomic_compare_exchange(at, &old, &next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 // == atomic_add_f16
-static inline void atomic_add_f16(uint16_t* at, float x) {
+FUNCTION void atomic_add_f16(uint16_t* at, float x) {
   uint16_t old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
   do next = to_f16(from_f16(old) + x);
   while (!__atomic_compare_exchange_n(at, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 // == atomic_add_bf16
-static inline void atomic_add_bf16(uint16_t* at, float x) {
+FUNCTION void atomic_add_bf16(uint16_t* at, float x) {
   uint16_t old = __atomic_load_n(at, __ATOMIC_RELAXED), next;
   do next = to_bf16(from_bf16(old) + x);
   while (!__atomic_compare_exchange_n(at, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));

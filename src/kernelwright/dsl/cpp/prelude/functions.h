@@ -1,6 +1,6 @@
 // == exp_of
 // e^x; at most 1 ulp (float), 1 ulp (double)
-static inline float exp_of(float x) {
+FUNCTION float exp_of(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
   const float shifted = x * 0x1.715476p+0f + 0x1.8p23f;
@@ -17,7 +17,7 @@ static inline float exp_of(float x) {
   const int32_t h = k >> 1;  // in two steps: 2^k alone may overflow or be subnormal
   return e * __builtin_bit_cast(float, (h + 127) << 23) * __builtin_bit_cast(float, (k - h + 127) << 23);
 }
-static inline double exp_of(double x) {
+FUNCTION double exp_of(double x) {
   x = x > 710.0 ? 710.0 : x;
   x = x < -746.0 ? -746.0 : x;
   const double shifted = x * 0x1.71547652b82fep+0 + 0x1.8p52;
@@ -41,7 +41,7 @@ static inline double exp_of(double x) {
 }
 // == expm1_of
 // e^x - 1 without cancellation; at most 3 ulp
-static inline float expm1_of(float x) {
+FUNCTION float expm1_of(float x) {
   const float y = x < -18.0f ? -18.0f : (x > 89.0f ? 89.0f : x);
   const float shifted = y * 0x1.715476p+0f + 0x1.8p23f;
   const int32_t k = __builtin_bit_cast(int32_t, shifted) - 0x4b400000;
@@ -57,7 +57,7 @@ static inline float expm1_of(float x) {
   const float power = __builtin_bit_cast(float, (k - 1 + 127) << 23);  // 2^(k-1), doubled at the end: 2^128 overflows
   return ((e * power) + (power - 0.5f)) * 2.0f;
 }
-static inline double expm1_of(double x) {
+FUNCTION double expm1_of(double x) {
   const double y = x < -40.0 ? -40.0 : (x > 710.0 ? 710.0 : x);
   const double shifted = y * 0x1.71547652b82fep+0 + 0x1.8p52;
   const int64_t k = __builtin_bit_cast(int64_t, shifted) - 0x4338000000000000;
@@ -78,11 +78,11 @@ static inline double expm1_of(double x) {
   return ((e * power) + (power - 0.5)) * 2.0;
 }
 // == exp2_of
-static inline float exp2_of(float x) { return float(exp_of(double(x) * 0x1.62e42fefa39efp-1)); }
-static inline double exp2_of(double x) { return std::exp2(x); }
+FUNCTION float exp2_of(float x) { return float(exp_of(double(x) * 0x1.62e42fefa39efp-1)); }
+FUNCTION double exp2_of(double x) { return std::exp2(x); }
 // == log_of
 // Natural logarithm; at most 1 ulp (float), 2 ulp (double)
-static inline float log_of(float x) {
+FUNCTION float log_of(float x) {
   const bool tiny = x < 0x1p-126f;
   const float scaled = tiny ? x * 0x1p23f : x;
   const int32_t bits = __builtin_bit_cast(int32_t, scaled), shifted = bits - 0x3f3504f3;  // mantissa from sqrt(1/2) to sqrt(2)
@@ -100,7 +100,7 @@ static inline float log_of(float x) {
   y = x == 0.0f ? -INFINITY : y;
   return (x < 0.0f) | (x != x) ? NAN : y;
 }
-static inline double log_of(double x) {
+FUNCTION double log_of(double x) {
   const bool tiny = x < 0x1p-1022;
   const double scaled = tiny ? x * 0x1p54 : x;
   const int64_t shifted = __builtin_bit_cast(int64_t, scaled) - 0x3fe6a09e667f3bcd;
@@ -124,29 +124,29 @@ static inline double log_of(double x) {
   return (x < 0.0) | (x != x) ? double(NAN) : y;
 }
 // == log2_of
-static inline float log2_of(float x) { return float(log_of(double(x)) * 0x1.71547652b82fep+0); }
-static inline double log2_of(double x) { return std::log2(x); }
+FUNCTION float log2_of(float x) { return float(log_of(double(x)) * 0x1.71547652b82fep+0); }
+FUNCTION double log2_of(double x) { return std::log2(x); }
 // == log10_of
-static inline float log10_of(float x) { return float(log_of(double(x)) * 0x1.bcb7b1526e50ep-2); }
-static inline double log10_of(double x) { return std::log10(x); }
+FUNCTION float log10_of(float x) { return float(log_of(double(x)) * 0x1.bcb7b1526e50ep-2); }
+FUNCTION double log10_of(double x) { return std::log10(x); }
 // == log1p_of
 // log(1 + x), what 1 + x rounds away added back
-template <typename T> static inline T log1p_of(T x) {
+template <typename T> FUNCTION T log1p_of(T x) {
   const T u = T(1) + x, lost = x - (u - T(1));
   const T whole = log_of(u);
   return (u == T(INFINITY)) | (u == T(0)) ? whole : whole + lost / u;
 }
 // == tanh_of
 // At most 3 ulp
-template <typename T> static inline T tanh_of(T x) {
+template <typename T> FUNCTION T tanh_of(T x) {
   const T t = expm1_of(T(-2) * std::fabs(x));
   return std::copysign(-t / (T(2) + t), x);
 }
 // == sigmoid_of
-template <typename T> static inline T sigmoid_of(T x) { return T(1) / (T(1) + exp_of(-x)); }
+template <typename T> FUNCTION T sigmoid_of(T x) { return T(1) / (T(1) + exp_of(-x)); }
 // == erf_of
 // At most 3 ulp (float); double is the C library's
-static inline float erf_of(float x) {
+FUNCTION float erf_of(float x) {
   const float a = std::fabs(x), z = a * a;
   float p = -0x1.395c52p-11f;  // |x| < 0.92: a polynomial
   p = p * z + 0x1.4716b4p-8f;
@@ -175,50 +175,50 @@ static inline float erf_of(float x) {
   const float large = 1.0f - __builtin_bit_cast(float, __builtin_bit_cast(int32_t, e) + k);
   return std::copysign(a < 0.921875f ? small : (x != x ? x : large), x);
 }
-static inline double erf_of(double x) { return std::erf(x); }
+FUNCTION double erf_of(double x) { return std::erf(x); }
 // == erfc_of
-template <typename T> static inline T erfc_of(T x) { return std::erfc(x); }
+template <typename T> FUNCTION T erfc_of(T x) { return std::erfc(x); }
 // == sin_of
-template <typename T> static inline T sin_of(T x) { return std::sin(x); }
+template <typename T> FUNCTION T sin_of(T x) { return std::sin(x); }
 // == cos_of
-template <typename T> static inline T cos_of(T x) { return std::cos(x); }
+template <typename T> FUNCTION T cos_of(T x) { return std::cos(x); }
 // == tan_of
-template <typename T> static inline T tan_of(T x) { return std::tan(x); }
+template <typename T> FUNCTION T tan_of(T x) { return std::tan(x); }
 // == asin_of
-template <typename T> static inline T asin_of(T x) { return std::asin(x); }
+template <typename T> FUNCTION T asin_of(T x) { return std::asin(x); }
 // == acos_of
-template <typename T> static inline T acos_of(T x) { return std::acos(x); }
+template <typename T> FUNCTION T acos_of(T x) { return std::acos(x); }
 // == atan_of
-template <typename T> static inline T atan_of(T x) { return std::atan(x); }
+template <typename T> FUNCTION T atan_of(T x) { return std::atan(x); }
 // == sinh_of
-template <typename T> static inline T sinh_of(T x) { return std::sinh(x); }
+template <typename T> FUNCTION T sinh_of(T x) { return std::sinh(x); }
 // == cosh_of
-template <typename T> static inline T cosh_of(T x) { return std::cosh(x); }
+template <typename T> FUNCTION T cosh_of(T x) { return std::cosh(x); }
 // == asinh_of
-template <typename T> static inline T asinh_of(T x) { return std::asinh(x); }
+template <typename T> FUNCTION T asinh_of(T x) { return std::asinh(x); }
 // == acosh_of
-template <typename T> static inline T acosh_of(T x) { return std::acosh(x); }
+template <typename T> FUNCTION T acosh_of(T x) { return std::acosh(x); }
 // == atanh_of
-template <typename T> static inline T atanh_of(T x) { return std::atanh(x); }
+template <typename T> FUNCTION T atanh_of(T x) { return std::atanh(x); }
 // == lgamma_of
-template <typename T> static inline T lgamma_of(T x) { int sign; return sizeof(T) == 4 ? lgammaf_r(x, &sign) : lgamma_r(x, &sign); }
+template <typename T> FUNCTION T lgamma_of(T x) { int sign; return sizeof(T) == 4 ? lgammaf_r(x, &sign) : lgamma_r(x, &sign); }
 // == erfinv_of
 // A start from the tail's logarithm, then two steps of Halley's method in double
-static inline double erfinv_of(double x) {
+FUNCTION double erfinv_of(double x) {
   if (!(std::fabs(x) < 1.0)) return std::fabs(x) == 1.0 ? std::copysign(double(INFINITY), x) : double(NAN);
   const double w = std::log1p(-x * x), v = 2.0 / (3.14159265358979323846 * 0.147) + 0.5 * w;
   double y = std::copysign(std::sqrt(std::sqrt(v * v - w / 0.147) - v), x);
   for (int k = 0; k < 3; ++k) {
-    const double wrong = std::fabs(x) > 0.5 ? std::copysign(1.0 - std::fabs(x) - std::erfc(std::fabs(y)), x) : std::erf(y) - x;
+    const double wrong = std::fabs(x) > 0.5 ? (1.0 - std::fabs(x) - std::erfc(std::fabs(y))) * std::copysign(1.0, x) : std::erf(y) - x;
     const double step = wrong / (1.12837916709551257390 * std::exp(-y * y));
     y -= step / (1.0 + y * step);
   }
   return y;
 }
-static inline float erfinv_of(float x) { return float(erfinv_of(double(x))); }
+FUNCTION float erfinv_of(float x) { return float(erfinv_of(double(x))); }
 // == pow_of
 // float through double, which vectorises; the special cases are those of C
-static inline float pow_of(float x, float y) {
+FUNCTION float pow_of(float x, float y) {
   const double magnitude = exp_of(double(y) * log_of(std::fabs(double(x))));
   const float half = y * 0.5f, whole = std::rint(y);
   const bool odd = (whole == y) & (std::rint(half) != half);
@@ -230,8 +230,8 @@ static inline float pow_of(float x, float y) {
   r = (std::fabs(x) == 1.0f) & (std::fabs(y) == INFINITY) ? 1.0f : r;
   return (x == 1.0f) | (y == 0.0f) ? 1.0f : r;
 }
-static inline double pow_of(double x, double y) { return std::pow(x, y); }
-template <typename T> static inline T pow_of(T x, T n) {
+FUNCTION double pow_of(double x, double y) { return std::pow(x, y); }
+template <typename T> FUNCTION T pow_of(T x, T n) {
   if (n < 0) return x == 1 ? T(1) : (x == T(-1) ? T(n % 2 ? -1 : 1) : T(0));
   T r = 1;
   for (; n > 0; n /= 2, x *= x) r *= n % 2 ? x : T(1);
@@ -239,7 +239,7 @@ template <typename T> static inline T pow_of(T x, T n) {
 }
 // == logaddexp_of
 // log(e^a + e^b)
-template <typename T> static inline T logaddexp_of(T a, T b) {
+template <typename T> FUNCTION T logaddexp_of(T a, T b) {
   const T high = nan_max(a, b), low = nan_min(a, b);
   const T sum = high + log1p_of(exp_of(low - high));
   return std::fabs(high) == T(INFINITY) ? high : sum;
