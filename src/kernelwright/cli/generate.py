@@ -14,7 +14,7 @@ def generate_command(
     target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "cpu",
     model: Annotated[str, typer.Option(help="Who thinks: builtin needs no key and no network.")] = "builtin",
     track: Annotated[
-        str, typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")
+        Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")
     ] = "pure",
     effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "quick",
     budget: Annotated[str | None, typer.Option(help="Stop after this long, e.g. 60s or 5m.")] = None,
