@@ -76,7 +76,7 @@ class Session(Conversation):
     def load(self) -> None:
         """Spawn the candidate, have it build and construct, and settle the weights."""
         needed = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
-        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=Limits(memory=4 * GIB + 12 * needed))
+        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=Limits(memory=3 * GIB + 12 * needed))
         self.level = self.candidate.level
         if self.level == "none":
             self.warnings.append("NO SANDBOX: this machine offers neither namespaces nor landlock; the kernel ran unconfined")
