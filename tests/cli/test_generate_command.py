@@ -1,0 +1,61 @@
+"""`generate` from a task file to kernel.py, sketch.py and verdict.json, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelwright.cli.main import run
+
+TASK = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.nn.functional.gelu(x).mean(1)
+def get_inputs():
+    return [torch.randn(33, 70)]
+"""
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    (tmp_path / "task.py").write_text(TASK)
+    return tmp_path / "task.py"
+
+
+def test_it_writes_a_kernel_that_verify_accepts(task: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = task.parent / "out"
+    assert run(["generate", str(task), "--dsl", "cpp", "--no-timing", "--out", str(out), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["verdict"]["status"] == "correct"
+    assert report["verdict"]["track"] == "pure"
+    assert {"kernel", "sketch", "verdict", "run"} <= set(report)
+    assert json.loads((out / "verdict.json").read_text()) == report["verdict"]
+    assert run(["sketch", report["sketch"], "--check"]) == 0
+    assert run(["verify", str(task), report["kernel"], "--no-timing"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        (["--model", "openai:x"], "model 'openai:x' is not available yet"),
+        (["--dsl", "triton"], "language 'triton' cannot be generated yet"),
+        (["--target", "h100"], "target 'h100' cannot be generated for yet"),
+        (["--effort", "heroic"], "choose one of quick, standard, thorough"),
+        (["--budget", "soon"], "is not a duration"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_sentence(
+    task: Path, extra: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["generate", str(task), *extra]) == 2
+    said = capsys.readouterr().err
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_a_missing_task_is_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["generate", "nowhere.py"]) == 2
+    assert "there is no such file" in capsys.readouterr().err
