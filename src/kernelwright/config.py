@@ -33,7 +33,9 @@ class Settings(BaseSettings):
     track: Literal["pure", "hybrid"] = Field("pure", description="whether library GEMM and convolution are allowed in a kernel")
     timing: bool = Field(True, description="time a correct kernel against PyTorch")
     compile: bool = Field(True, description="time torch.compile too")
-    clock_seconds: float = Field(5.0, gt=0, le=3600, description="how long the timed rounds of a verdict may take, in seconds")
+    clock_seconds: float = Field(
+        5.0, gt=0, le=3600, description="seconds for a verdict's trials, and again for its timed rounds"
+    )
     threads: int = Field(0, ge=0, le=4096, description="threads for every contender; 0 means one for each physical core")
 
     @classmethod

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.cli.main import run
+from kernelwright.judge.verdict import Verdict
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TASK = """
@@ -47,6 +48,31 @@ def test_a_right_kernel_is_0_and_a_wrong_one_1(files: Path, capsys: pytest.Captu
     assert verdict["timing"] is None
     assert run(["verify", str(files / "task.py"), str(files / "wrong.py"), "--no-timing"]) == 1
     assert "wrong_values" in capsys.readouterr().out
+
+
+def test_every_setting_reaches_the_judge(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    class Listening:
+        def __init__(self, **how: object) -> None:
+            given.update(how)
+
+        def __enter__(self) -> Listening:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return
+
+        def verify(self, task: object, kernel: object, **how: object) -> Verdict:
+            given.update(how)
+            return Verdict(status="correct", reason="right")
+
+    monkeypatch.setattr("kernelwright.judge.verify.Judge", Listening)
+    for name, value in {"THREADS": "3", "CLOCK_SECONDS": "1.5", "TRACK": "hybrid", "TIMING": "0", "COMPILE": "0"}.items():
+        monkeypatch.setenv(f"KERNELWRIGHT_{name}", value)
+    assert run(["verify", str(files / "task.py"), str(files / "right.py"), "--json"]) == 0
+    expected = {"threads": 3, "budget_s": 1.5, "track": "hybrid", "timing": False, "compile_contender": False, "dsl": None}
+    assert given == expected
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,15 @@ def verify_command(
     the_task = Task.from_path(task)
     from kernelwright.judge import Judge
 
-    with _waiting(as_json), Judge() as judge:
+    with _waiting(as_json), Judge(threads=settings.threads or None) as judge:
         verdict = judge.verify(
-            the_task, kernel, dsl=dsl, track=settings.track, timing=settings.timing, compile_contender=settings.compile
+            the_task,
+            kernel,
+            dsl=dsl,
+            track=settings.track,
+            timing=settings.timing,
+            compile_contender=settings.compile,
+            budget_s=settings.clock_seconds,
         )
     if as_json:
         print(verdict.model_dump_json())
