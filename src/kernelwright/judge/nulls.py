@@ -34,7 +34,7 @@ def _passes(null: Null, expectation: Expectation) -> bool:
         answer = null(expectation)
     except Exception:
         return False
-    return answer is not None and expectation.check_outputs(answer) is None
+    return answer is not None and expectation.accepts(answer)
 
 
 def _nulls(reference: Reference, first: Expectation) -> dict[str, Null]:

@@ -20,6 +20,7 @@ import copy
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -75,9 +76,10 @@ class Difference:
     worst_error: float = 0.0
     bound: float = 0.0
 
-    @property
+    @cached_property
     def count(self) -> int:
-        return int(self.wrong.sum())
+        """How many places are wrong."""
+        return int(torch.count_nonzero(self.wrong))
 
 
 class Yardstick:
@@ -103,12 +105,13 @@ class Yardstick:
         self._smallest = 1.5 * float(info.smallest_normal * info.eps if subnormal else info.smallest_normal)
         self._share = (1.5 if self.low else RELATIVE) * unit(self.dtype) + 4 * drift(self.dtype, reach)
 
-    def judge(self, received: Any) -> Difference:
+    def judge(self, received: Any, enough: int | None = None) -> Difference:
         """Hold a received tensor of the right shape and dtype against the truth. NaN and infinity must be where the
-        reference has them; where only torch's own arithmetic overflowed, the finite truth is as good."""
+        reference has them; where only torch's own arithmetic overflowed, the finite truth is as good. Stops early when more
+        than `enough` places are wrong."""
         got = real(received)
         wrong = torch.zeros(got.shape, dtype=torch.bool)
-        worst, limit, stage = 0.0, 0.0, 0
+        worst, limit, stage, found = 0.0, 0.0, 0, 0
         for piece in pieces(got.shape):
             own, truth, mine = self.own[piece].double(), self.truth[piece].double(), got[piece].double()
             error = (mine - truth).abs_()
@@ -122,10 +125,13 @@ class Yardstick:
                 bad &= ~(error <= bound)
             if bool(bad.any()):
                 wrong[piece] = bad
+                found += int(torch.count_nonzero(bad))
                 error = torch.where(bad, error.nan_to_num_(torch.inf), -1.0)
                 place = int(error.argmax())
                 if float(error.flatten()[place]) >= worst:
                     worst, limit = float(error.flatten()[place]), float(bound.expand(error.shape).flatten()[place])
+                if enough is not None and found > enough:
+                    break
         return Difference(wrong, worst, limit)
 
     def bound(self) -> Any:

@@ -58,9 +58,10 @@ class SampledExpectation(Expectation):
         self.sample = Expectation(reference, take(inputs, self.rows, self.batch), reach, label=f"{label}, a sample in fp64")
         super().__init__(reference, inputs, reach, label=label)
 
-    def check_outputs(self, received: Any) -> Finding | None:
+    def check_outputs(self, received: Any, *, brief: bool = False) -> Finding | None:
         """Everything against torch's own result, then the sample against fp64."""
-        return super().check_outputs(received) or self.sample.check_outputs(take(received, self.rows, self.batch))
+        finding = super().check_outputs(received, brief=brief)
+        return finding or self.sample.check_outputs(take(received, self.rows, self.batch), brief=brief)
 
     def relative_error(self) -> float:
         return self.sample.relative_error()
