@@ -9,10 +9,11 @@ from __future__ import annotations
 from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, HALVES, literal
 from kernelwright.sketch.nodes import DType
 
-MATH_FUNCTIONS = frozenset(
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf erfc erfinv "
-    "lgamma".split()
-)
+_FUNCTIONS = """
+exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh sigmoid erf
+erfc erfinv lgamma
+"""
+MATH_FUNCTIONS = frozenset(_FUNCTIONS.split())
 """Operations that are a prelude function of the same name with suffix `_of`, overloaded for float and double."""
 
 _UNARY_FLOAT = {
@@ -47,9 +48,26 @@ _UNARY_INTEGER = {
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
-_CALLS = {"floordiv": "floordiv_of", "mod": "mod_of", "fmod": "fmod_of", "pow": "pow_of", "atan2": "std::atan2", "copysign": "std::copysign"}
+_CALLS = {
+    "floordiv": "floordiv_of",
+    "mod": "mod_of",
+    "fmod": "fmod_of",
+    "pow": "pow_of",
+    "atan2": "std::atan2",
+    "copysign": "std::copysign",
+}
 
-COST = {"div": 4.0, "sqrt": 4.0, "rsqrt": 6.0, "reciprocal": 4.0, "pow": 40.0, "mod": 12.0, "fmod": 12.0, "floordiv": 12.0, "atan2": 40.0}
+COST = {
+    "div": 4.0,
+    "sqrt": 4.0,
+    "rsqrt": 6.0,
+    "reciprocal": 4.0,
+    "pow": 40.0,
+    "mod": 12.0,
+    "fmod": 12.0,
+    "floordiv": 12.0,
+    "atan2": 40.0,
+}
 """Rough cost in cycles of a vector; a function of MATH_FUNCTIONS costs 12, anything else 1."""
 
 

@@ -35,8 +35,8 @@ UNROLL_WHOLE = 32
 UNROLL_PART = 4
 """A longer one is unrolled by this factor: its carried tile then goes to memory once in four steps."""
 
-_COMPARE = frozenset("eq ne lt le gt ge logical_and logical_or".split())
-_TEST = frozenset("isnan isinf logical_not".split())
+_COMPARE = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"])
+_TEST = frozenset(["isnan", "isinf", "logical_not"])
 _CHEAP = (
     nodes.Var, nodes.Number, nodes.FromIndex, nodes.Iota, nodes.Full, nodes.Load, nodes.Unary, nodes.Binary, nodes.Where, nodes.Cast,
     nodes.Bitcast, nodes.Permute, nodes.Squeeze, nodes.Unsqueeze, nodes.Expand, nodes.Part,
@@ -158,9 +158,7 @@ class GraphBuilder:
                 raise SketchError(f"{item.name} changes its shape inside the loop over {loop.var}", line=loop.line)
         self.block = outer
         self.env = outer_env
-        outer.effects.append(
-            LoopEffect(var, loop.kind, start, stop, step * unroll, body, carried, dict(loop.hints))
-        )
+        outer.effects.append(LoopEffect(var, loop.kind, start, stop, step * unroll, body, carried, dict(loop.hints)))
         for item in carried:
             after = self.value("stored", (), item.storage.shape, item.storage.dtype, item.storage)
             after.storage = item.storage
@@ -240,14 +238,18 @@ class GraphBuilder:
                 return self.arg_reduce(tile.op, self.typed(self.tile(tile.x), None), tile.axis)
             case nodes.Scan():
                 x = self.typed(self.tile(tile.x), None)
-                return self.value("scan", (x,), x.shape, x.dtype, (tile.op, tile.axis % len(x.shape), tile.reverse, tile.exclusive))
+                return self.value(
+                    "scan", (x,), x.shape, x.dtype, (tile.op, tile.axis % len(x.shape), tile.reverse, tile.exclusive)
+                )
             case nodes.ArgSort():
                 x = self.tile(tile.x)
                 return self.value("argsort", (x,), x.shape, DType.i64, (tile.axis % len(x.shape), tile.descending))
             case nodes.Take():
                 x, at = self.tile(tile.x), self.tile(tile.indices)
                 axis = tile.axis % len(x.shape)
-                shape = tuple(a if d == axis else broadcast_extent(a, e) for d, (a, e) in enumerate(zip(at.shape, x.shape, strict=True)))
+                shape = tuple(
+                    a if d == axis else broadcast_extent(a, e) for d, (a, e) in enumerate(zip(at.shape, x.shape, strict=True))
+                )
                 return self.value("take", (x, at), shape, x.dtype, axis)
             case nodes.Gemm():
                 return self.gemm(tile)
@@ -256,7 +258,9 @@ class GraphBuilder:
 
     def load(self, tile: nodes.Load) -> Value:
         axes, shape = self.region(tile.region)
-        loaded = self.value("load", (), shape, self.tensors[tile.tensor].dtype, LoadData(tile.tensor, axes, tile.pad, tile.level))
+        loaded = self.value(
+            "load", (), shape, self.tensors[tile.tensor].dtype, LoadData(tile.tensor, axes, tile.pad, tile.level)
+        )
         if self.roots[tile.tensor] in self.written_too:
             loaded.kept = True
             self.block.effects.append(KeepEffect(loaded))
@@ -356,12 +360,14 @@ class GraphBuilder:
         raise SketchError(f"{type(tile).__name__} is not a tile")
 
 
-RESERVED = frozenset(
-    "alignas auto bool break case catch char class const continue default delete do double else enum exp explicit extern false float "
-    "for friend goto if inline int long max min namespace new nullptr operator or and not xor private protected public register return "
-    "short signed sizeof static struct switch template this throw true try typedef union unsigned using virtual void volatile while "
-    "threads y0 y1 j0 j1 jn yn main signal log div abs std lane block".split()
-)
+_WORDS = """
+alignas auto bool break case catch char class const continue default delete do double else enum exp explicit
+extern false float for friend goto if inline int long max min namespace new nullptr operator or and not xor
+private protected public register return short signed sizeof static struct switch template this throw true try
+typedef union unsigned using virtual void volatile while threads y0 y1 j0 j1 jn yn main signal log div abs std
+lane block
+"""
+RESERVED = frozenset(_WORDS.split())
 """C++ words and names of the C library that a sketch may well use for a tile or a loop variable."""
 
 
@@ -392,8 +398,7 @@ def _tensors_used(body: tuple[nodes.Statement, ...], loaded: set[str], stored: s
 
 
 def _tensors_loaded(tile: object) -> set[str]:
-    found = {node.tensor for node in walk(tile) if isinstance(node, nodes.Load)}
-    return found
+    return {node.tensor for node in walk(tile) if isinstance(node, nodes.Load)}
 
 
 def walk(tile: object) -> list[object]:

@@ -86,7 +86,10 @@ class Poly:
         """The factor of `name` if the polynomial is linear in it, else None."""
         found: dict[Monomial, int] = {}
         for monomial, count in self.terms:
-            if any(isinstance(a, Opaque) and name in (a.left.names | a.right.names) for a in monomial) or monomial.count(name) > 1:
+            if (
+                any(isinstance(a, Opaque) and name in (a.left.names | a.right.names) for a in monomial)
+                or monomial.count(name) > 1
+            ):
                 return None
             if name in monomial:
                 rest = tuple(a for a in monomial if a != name)
@@ -304,7 +307,11 @@ def to_c(p: Poly) -> str:
         if size != 1 or not factors:
             factors.append(str(size) if size < 2**31 else f"{size}L")
         product = " * ".join(factors)
-        text = (f"{text} - {product}" if count < 0 else f"{text} + {product}") if text else (f"-{product}" if count < 0 else product)
+        text = (
+            (f"{text} - {product}" if count < 0 else f"{text} + {product}")
+            if text
+            else (f"-{product}" if count < 0 else product)
+        )
     return text
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.graph import RESERVED
-from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, rejoined, to_c
+from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, poly, rejoined, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, literal
 from kernelwright.dsl.cfamily.values import AtAccess, PickAccess, SpanAccess, Storage, Value
 from kernelwright.sketch.nodes import DType
@@ -114,7 +114,11 @@ class Elements:
     def _make(self, value: Value, index: Index) -> Scalar:
         if value.storage is not None and value.id not in self.computing:
             return self.stored(value.storage, index)
-        if value.dtype is DType.i64 and value.op in ("binary", "cast", "unary") and (p := self.integer(value, index)) is not None:
+        if (
+            value.dtype is DType.i64
+            and value.op in ("binary", "cast", "unary")
+            and (p := self.integer(value, index)) is not None
+        ):
             return self.text(p)
         match value.op:
             case "const":
@@ -130,23 +134,26 @@ class Elements:
                 picked = self.of(at, _fitting(at, index))
                 axis = value.data
                 inner = tuple(
-                    self.runtime(picked) if d == axis else (poly(0) if x.shape[d].constant == 1 else p) for d, p in enumerate(index)
+                    self.runtime(picked) if d == axis else (poly(0) if x.shape[d].constant == 1 else p)
+                    for d, p in enumerate(index)
                 )
                 return self.of(x, inner)
             case "unary":
-                x = self.of(value.args[0], index)
-                return self._apply(value.dtype, expressions.unary(value.data, "{0}", value.args[0].dtype), x)
+                operand = self.of(value.args[0], index)
+                return self._apply(value.dtype, expressions.unary(value.data, "{0}", value.args[0].dtype), operand)
             case "binary":
                 return self._binary(value, index)
             case "where":
                 return self._where(value, index)
             case "cast":
-                x = self.of(value.args[0], index)
+                operand = self.of(value.args[0], index)
                 text = expressions.cast("{0}", value.args[0].dtype, value.dtype)
-                return x if text == "{0}" else self._apply(value.dtype, text, x)
+                return operand if text == "{0}" else self._apply(value.dtype, text, operand)
             case "bitcast":
                 return self._bitcast(value, index)
-            case "reshape" if value.args[0].storage is not None and value.args[0].id not in self.computing and _dense(value.args[0].storage):
+            case "reshape" if (
+                value.args[0].storage is not None and value.args[0].id not in self.computing and _dense(value.args[0].storage)
+            ):
                 return self.stored(value.args[0].storage, (_flat(value.shape, index),), flat=True)
             case "permute" | "squeeze" | "unsqueeze" | "expand" | "part" | "reshape":
                 return self.of(value.args[0], self._viewed(value, index))
@@ -264,9 +271,7 @@ class Elements:
                 return _fitting(x, index)
             case "part":
                 spans = iter(index)
-                return tuple(
-                    a.index if isinstance(a, AtAccess) else a.start + a.step * next(spans) for a in value.data
-                )
+                return tuple(a.index if isinstance(a, AtAccess) else a.start + a.step * next(spans) for a in value.data)
         flat = _flat(value.shape, index)
         inner = []
         for extent in reversed(x.shape[1:]):
@@ -279,7 +284,8 @@ class Elements:
     def stored(self, storage: Storage, index: Index, *, flat: bool = False) -> Scalar:
         """An element of a kept tile; `flat`: the index is one offset in row-major order."""
         if storage.scalar:
-            text, args, level = storage.name, (), 0
+            text, level = storage.name, 0
+            args: tuple[Scalar, ...] = ()
         else:
             offset = index[0] if flat else self.offset_in(storage, index)
             inner, args = self._holes(to_c(offset))

@@ -142,7 +142,9 @@ class Nest:
             if isinstance(root, Fill):
                 index = self.fill_index(root)
                 if not root.storage.scalar:
-                    elements.places.append(Place(root.storage.name, Elements.offset_in(root.storage, index), True, root.storage.dtype))
+                    elements.places.append(
+                        Place(root.storage.name, Elements.offset_in(root.storage, index), True, root.storage.dtype)
+                    )
             if isinstance(root, Put):
                 tensor = self.around.tensors[root.tensor]
                 offset = elements.offset(tensor, elements.positions(root.axes, self.index))
@@ -239,7 +241,9 @@ class Nest:
 
     def ordered(self) -> bool:
         """True if iterations may meet at one address (scatter, atomic update): no SIMD then."""
-        return any(isinstance(r, Put) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.roots)
+        return any(
+            isinstance(r, Put) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.roots
+        )
 
     def interior(self, low: str, high: str) -> tuple[str, str] | None:
         """Writes the bounds of the innermost range in which all loads are inside; None if there is no such split."""
@@ -287,7 +291,9 @@ class Nest:
         for root, scalar in zip(self.roots, self.values, strict=True):
             text = self.lines.write(scalar, depth, interior)
             if isinstance(root, Fill):
-                ends.append(f"{self.slot(root.storage, self.fill_index(root))} = {expressions.store(text, root.storage.dtype)};")
+                ends.append(
+                    f"{self.slot(root.storage, self.fill_index(root))} = {expressions.store(text, root.storage.dtype)};"
+                )
             elif isinstance(root, Put):
                 ends.append(self.put(root, text))
             else:
@@ -353,9 +359,15 @@ class Nest:
         if lanes == 1:
             self.out += [f"for (int64_t {var} = 0; {var} < {extent}; ++{var}) {{", *tail, "}", "}"]
             return
-        whole = f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
+        whole = (
+            f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
+        )
         self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
-        body = ["#pragma omp simd", f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{", f"const int64_t {var} = block + lane;"]
+        body = [
+            "#pragma omp simd",
+            f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{",
+            f"const int64_t {var} = block + lane;",
+        ]
         if guarded:
             begin, end = guarded
             self.out += [f"if (block >= {begin} && block + {lanes} <= {end}) {{", *body, *variants[True], "}", "} else {"]

@@ -47,7 +47,9 @@ class Scheduler:
     trips: list[Poly] = field(default_factory=list)
     in_parallel: bool = False
     scratch: list[Storage] = field(default_factory=list)
-    pads_rows: int = 0  # rank-2 tiles at least this wide start their rows at multiples of a vector (0: none), for matrix products
+    pads_rows: int = (
+        0  # rank-2 tiles at least this wide start their rows at multiples of a vector (0: none), for matrix products
+    )
 
     # ------------------------------------------------------------ blocks
 
@@ -70,7 +72,11 @@ class Scheduler:
         nest = Nest(self.around, shape, [put], set())
         tensor = self.around.tensors[effect.tensor]
         index = nest.elements({})
-        whole = effect.mode == "set" and not index.outside(tensor, index.positions(effect.axes, nest.index)) if _affine(effect) else False
+        whole = (
+            effect.mode == "set" and not index.outside(tensor, index.positions(effect.axes, nest.index))
+            if _affine(effect)
+            else False
+        )
         self.nest(shape, [put], list(effect.operands), fuse=whole)
 
     def nest(self, shape: tuple[Poly, ...], roots: list[Root], operands: list[Value], *, fuse: bool) -> None:

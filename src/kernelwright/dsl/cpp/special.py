@@ -52,7 +52,10 @@ def scan(scheduler: Scheduler, value: Value) -> None:
     kind = COMPUTED[x.dtype]
     out = ["{", *lines.lines[0]]
     for k, a in enumerate(outer):
-        out += [f"for (int64_t {nest.vars[a]} = 0; {nest.vars[a]} < {to_c(value.shape[a])}; ++{nest.vars[a]}) {{", *lines.lines[k + 1]]
+        out += [
+            f"for (int64_t {nest.vars[a]} = 0; {nest.vars[a]} < {to_c(value.shape[a])}; ++{nest.vars[a]}) {{",
+            *lines.lines[k + 1],
+        ]
     if inner is not None:
         width = value.shape[inner]
         count = str(width.constant) if width.constant is not None and width.constant <= 16384 else None
@@ -89,7 +92,7 @@ def argsort(scheduler: Scheduler, value: Value) -> None:
     zero = tuple(poly(0) if a == axis else p for a, p in enumerate(nest.index))
     stride = _stride(source, axis)
     step = _stride(storage, axis)
-    load = expressions.load("from[k * %s]" % to_c(stride), x.dtype)
+    load = expressions.load(f"from[k * {to_c(stride)}]", x.dtype)
     first, second = load.replace("k *", "int64_t(a) *"), load.replace("k *", "int64_t(b) *")
     less = f"{second} < {first}" if descending else f"{first} < {second}"
     if x.dtype in FLOATS:
