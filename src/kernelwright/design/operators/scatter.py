@@ -9,6 +9,7 @@ from kernelwright.design import build as b
 from kernelwright.design import values as v
 from kernelwright.design.coords import Coord
 from kernelwright.design.operators.index import bucket
+from kernelwright.design.operators.reduce import run
 from kernelwright.design.operators.table import Result, rule
 from kernelwright.design.values import Crafted, Join, Lookup, Value
 from kernelwright.sketch.nodes import DType
@@ -148,7 +149,7 @@ def masked_scatter(out: Result, x: Value, mask: Value, source: Value) -> Value:
     """Takes source elements in order where the mask holds: the running count of the mask says which."""
     mask = b.expand(mask, x.shape)
     flat = b.reshape(b.cast(mask, DType.i64), (x.size,))
-    rank = b.reshape(v.Run((x.size,), DType.i64, "sum", flat, 0), x.shape)
+    rank = b.reshape(run("sum", flat, 0), x.shape)
     place = b.apply("maximum", b.sub(rank, 1), 0)
     flat_source = b.reshape(source, (source.size,))
     taken = Lookup(x.shape, x.dtype, flat_source, (place,), lambda c, read: (read(0, c, source.size),))
@@ -158,5 +159,5 @@ def masked_scatter(out: Result, x: Value, mask: Value, source: Value) -> Value:
 @rule("repeat_interleave.Tensor")
 def repeat_interleave(out: Result, counts: Value, *, output_size: int | None = None) -> Value:
     """Position z belongs to the first entry whose running total exceeds z."""
-    totals = v.Run(counts.shape, DType.i64, "sum", b.cast(counts, DType.i64), 0)
+    totals = run("sum", b.cast(counts, DType.i64), 0)
     return bucket(out, totals, b.position(out.shape, 0), right=True)
