@@ -36,7 +36,7 @@ def designed(subject: nn.Module | Callable[..., Any], *inputs: Any, tolerance: f
         expected = model(*inputs)
     require(design.sketch)
     got = call(design.sketch, Tree.tree_leaves(list(inputs)), model.state_dict())
-    want_leaves, want_tree = Tree.tree_flatten(expected)
+    want_leaves, want_tree = Tree.tree_flatten(plain(expected))
     got_leaves, got_tree = Tree.tree_flatten(got)
     assert want_tree == got_tree
     for want, have in zip(want_leaves, got_leaves, strict=True):
@@ -44,6 +44,15 @@ def designed(subject: nn.Module | Callable[..., Any], *inputs: Any, tolerance: f
         assert have.dtype == want.dtype
         torch.testing.assert_close(have, want, rtol=tolerance, atol=tolerance, equal_nan=True)
     return design
+
+
+def plain(tree: Any) -> Any:
+    """Named tuples of torch (values and indices) as tuples, which is what a kernel returns."""
+    if isinstance(tree, dict):
+        return {key: plain(value) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [plain(value) for value in tree]
+    return tuple(plain(value) for value in tree) if isinstance(tree, tuple) else tree
 
 
 def kernels(design: Design) -> int:
