@@ -15,7 +15,9 @@ from kernelwright.dsl.cpp.kernel import Entry, Source
 from kernelwright.dsl.language import State
 from kernelwright.sketch import nodes
 
-FLAGS = ["-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-pre", "-w"]
+FLAGS = [
+    "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-pre", "-w",
+]  # fmt: skip
 """No -ffast-math: NaN and infinity keep their meaning. -fno-tree-pre: GCC's partial redundancy elimination turns the clamps inside
 exp and log into branches over bools, and the loop around them (softplus, mish) is not vectorised any more."""
 # GCC's partial redundancy elimination specialises a function's clamped ends, and log(exp(x)) then no longer vectorises.
