@@ -92,8 +92,16 @@ class _Conv:
         self.column = lines[-1]
         self.has_rows = len(lines) > 1
         self.lines = lines
+        # Taps along an axis walked one position at a time join the channels: one longer sum instead of several short ones. (Those of
+        # a transposed convolution run backwards and differ between phases; they stay a loop.)
+        self.joined = () if problem.transposed else self.outer
+        self.depth_taps = math.prod(line.kernel for line in self.joined)
         self.group_out = problem.out_channels // problem.groups
         self.group_in = problem.channels // problem.groups
+
+    def is_joined(self, line: Line) -> bool:
+        """By identity: two axes may well have the same numbers."""
+        return any(line is other for other in self.joined)
 
     # ------------------------------------------------------------ sizes
 
@@ -118,7 +126,7 @@ class _Conv:
             out_channels = smaller(self.group_out, out_channels, 12, 6)
         extra = 1 if column.reach and self.has_rows else 0  # the last window runs over the end of its last row
         tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach
-        channels = block(self.group_in, max(1, min(64, budget // (tile_rows * tile_columns))), 4)
+        channels = block(self.group_in, max(1, min(64, budget // (tile_rows * tile_columns)) // self.depth_taps), 4)
         return Tiling(out_channels, channels, rows, columns, pitch, tile_rows, tile_columns)
 
     # ------------------------------------------------------------ kernels
@@ -137,19 +145,25 @@ class _Conv:
         p, fresh = self.p, self.names.fresh
         name = fresh("weight_packed")
         g, o = fresh("g"), fresh("o")
-        phases: list[str | int] = [fresh("phase") if line.phases > 1 else 0 for line in self.lines]
+        phases: list[str | int] = [fresh("phase") if line.phases > 1 and not self.is_joined(line) else 0 for line in self.lines]
         taps = [fresh("tap") for _ in self.lines]
-        kernel_at = [at(line.tap(phase, t)) for line, phase, t in zip(self.lines, phases, taps, strict=True)]
+        kernel_at = [
+            at(t if self.is_joined(line) else line.tap(phase, t))
+            for line, phase, t in zip(self.lines, phases, taps, strict=True)
+        ]
         if p.transposed:
             tile = self.load_w((span(mul(g, self.group_in), self.group_in), at(o), *kernel_at))
             row = add(mul(g, self.group_out), o)
         else:
             tile = self.load_w((at(o), span(0, self.group_in), *kernel_at))
             row = add(o, 0)
-        region = (*self.taps_at(phases, taps), at(row), span(0, self.group_in))
+        channels = span(0, self.group_in)
+        if self.joined:
+            channels = span(taps[0], self.group_in, self.depth_taps)
+        region = (*self.taps_at(phases, taps), at(row), channels)
         body: list[Statement] = [nodes.Store(name, region, tile)]
         for line, phase, t in zip(reversed(self.lines), reversed(phases), reversed(taps), strict=True):
-            body = [loop("range", t, 0, line.tap_count(phase), 1, body)]
+            body = [loop("range", t, 0, line.kernel if self.is_joined(line) else line.tap_count(phase), 1, body)]
             if isinstance(phase, str):
                 body = [loop("range", phase, 0, line.phases, 1, body)]
         body = [loop("parallel", o, 0, self.group_out if p.transposed else p.out_channels, 1, body)]
@@ -159,14 +173,14 @@ class _Conv:
 
     def packed_shape(self) -> tuple[Index, ...]:
         taps: list[int] = []
-        for line in self.lines:
+        for line in self.lines[len(self.joined) :]:
             taps += [line.phases, line.taps] if line.phases > 1 else [line.kernel]
-        return ints(*taps, self.p.out_channels, self.group_in)
+        return ints(*taps, self.p.out_channels, self.group_in * self.depth_taps)
 
     def taps_at(self, phases: Sequence[str | int], taps: Sequence[str | int]) -> list[nodes.Axis]:
         """Where in the packed weights the taps of these phases lie."""
         axes: list[nodes.Axis] = []
-        for line, phase, t in zip(self.lines, phases, taps, strict=True):
+        for line, phase, t in list(zip(self.lines, phases, taps, strict=True))[len(self.joined) :]:
             axes += [at(phase), at(t)] if line.phases > 1 else [at(t)]
         return axes
 
@@ -197,7 +211,7 @@ class _Conv:
         chosen: list[str | int] = []
         loops: list[tuple[str, int]] = []
         for line in lines:
-            if line.phases > 1 and transposed_only == self.p.transposed:
+            if line.phases > 1 and transposed_only == self.p.transposed and not self.is_joined(line):
                 var = self.names.fresh("phase")
                 loops.append((var, line.phases))
                 chosen.append(var)
@@ -262,29 +276,35 @@ class _Conv:
         """The input tile of one phase, and the products of all its taps with it."""
         fresh = self.names.fresh
         lines = (*self.outer, self.row, self.column)
-        kd = [fresh("kd") for _ in self.outer]
+        kd: list[str | int] = [0 if self.is_joined(line) else fresh("kd") for line in self.outer]
         kh: str | int = fresh("kh") if self.has_rows else 0
         kw = fresh("kw")
         tap: list[str | int] = [*kd, kh, kw]
         axes: list[nodes.Axis] = [at(n), span(add(first_in, c), t.channels)]
         for line, where, phase, k in zip(self.outer, position, phases, kd, strict=False):
-            axes.append(at(add(line.tile_start(where, phase), mul(line.offset(k), line.tile_step))))
+            if self.is_joined(line):
+                axes.append(span(line.tile_start(where, 0), line.kernel, line.dilation))
+            else:
+                axes.append(at(add(line.tile_start(where, phase), mul(line.offset(k), line.tile_step))))
         if self.has_rows:
             axes.append(span(self.row.tile_start(position[-2], phases[-2]), t.tile_rows, self.row.tile_step))
         axes.append(span(self.column.tile_start(position[-1], phases[-1]), t.tile_columns, self.column.tile_step))
         x = Var(fresh("x_tile"))
         window = Var(fresh("window"))
-        flat = nodes.Reshape(x, ints(t.channels, t.tile_rows * t.pitch)) if self.has_rows else x
+        sums = t.channels * self.depth_taps
+        flat = nodes.Reshape(x, ints(sums, t.tile_rows * t.pitch)) if self.has_rows else x
         shift = add(mul(self.row.offset(kh), t.pitch), self.column.offset(kw))
         used = [k for k in range(len(lines)) if self.has_rows or k != len(lines) - 2]
         taps = self.taps_at([phases[k] for k in used], [tap[k] for k in used])
-        weight = nodes.Load(packed, (*taps, span(first_out, t.out_channels), span(c, t.channels)), 0)
-        part = nodes.Part(flat, (span(0, t.channels), span(shift, t.flat)))
+        weight = nodes.Load(packed, (*taps, span(first_out, t.out_channels), span(mul(c, self.depth_taps), sums)), 0)
+        part = nodes.Part(flat, (span(0, sums), span(shift, t.flat)))
         step: list[Statement] = [Assign(window.name, part), Assign(acc.name, Gemm(weight, window, acc))]
         step = [loop("range", kw, 0, self.column.tap_count(phases[-1]), 1, step)]
         if isinstance(kh, str):
             step = [loop("range", kh, 0, self.row.tap_count(phases[-2]), 1, step)]
         statements: list[Statement] = [Assign(x.name, self.load_x(tuple(axes))), *step]
         for line, k, phase in zip(reversed(self.outer), reversed(kd), reversed(phases[:-2]), strict=True):
+            if isinstance(k, int):
+                continue
             statements = [loop("range", k, 0, line.tap_count(phase), 1, statements)]
         return statements
