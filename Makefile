@@ -1,6 +1,6 @@
 # Everything is run through here; each target makes its own environment first.
-#   make demo       verify and time an example kernel        make test      what every change must pass
-#   make test-all   the slow tests and the whole gallery too  make bench     speed of the judge itself
+#   make demo       generate, judge and time a kernel         make test      what every change must pass
+#   make test-all   the slow tests and the whole gallery too  make bench     a sample of the suites, and the judge's own speed
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -27,7 +27,7 @@ $(STAMP): pyproject.toml constraints.txt
 TORCH_INDEX ?= $(if $(KERNELWRIGHT_TORCH_INDEX),--extra-index-url $(KERNELWRIGHT_TORCH_INDEX))
 
 demo: $(STAMP)
-	@$(BIN)/kernelwright verify examples/tasks/softmax.py examples/kernels/softmax_cpp.py
+	@$(BIN)/kernelwright generate examples/tasks/softmax.py --dsl cpp --show-sketch
 
 test: $(STAMP)
 	@$(BIN)/ruff check --quiet src tests examples bench
@@ -40,6 +40,7 @@ test-all: test
 
 bench: $(STAMP)
 	@$(BIN)/python bench/judge_speed.py
+	@$(BIN)/python bench/suite_speed.py core fused --filter relu --out kernelwright-out/sample.jsonl
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis kernelwright-out src/*.egg-info
