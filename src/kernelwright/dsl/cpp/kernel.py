@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kernelwright.dsl.cfamily.graph import RESERVED, GraphBuilder, walk
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, from_index, poly
-from kernelwright.dsl.cfamily.types import STORED
+from kernelwright.dsl.cfamily.types import STORED, WIDTH
 from kernelwright.dsl.cpp import gemm
 from kernelwright.dsl.cpp.elements import TensorPlace
 from kernelwright.dsl.cpp.keeping import decide
@@ -22,6 +22,9 @@ from kernelwright.sketch import nodes
 
 PARALLEL_ABOVE = 48 * 1024
 """Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
+
+STREAM_BYTES = 8 << 20
+"""Outputs from this size on are streamed to memory: whoever reads them next finds little of them in a shared cache anyway."""
 
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 
@@ -51,7 +54,7 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
 
     def flush() -> None:
         if group:
-            entry, text = _entry(sketch, f"run_{len(entries)}", group, dynamic)
+            entry, text = _entry(sketch, f"run_{len(entries)}", group, dynamic, any("stream(" in f for f in functions))
             entries.append(entry)
             functions.append(text)
             group.clear()
@@ -105,7 +108,7 @@ def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ..
     axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
     block = builder.build()
     usage = decide(block)
-    around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names)
+    around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names, streamed=_streamed(sketch, places))
     scheduler = Scheduler(builder, usage, around, PARALLEL_ABOVE)
     products = [v for v in usage.values if v.op == "gemm"]
     if products:
@@ -122,14 +125,38 @@ def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ..
     return text, used
 
 
+def _streamed(sketch: nodes.Sketch, places: dict[str, TensorPlace]) -> set[str]:
+    """C names of large outputs that no later step reads."""
+    read: set[str] = set()
+    for step in sketch.steps:
+        if isinstance(step, nodes.LibraryCall):
+            read |= {_root(sketch, name) for name in step.inputs}
+        else:
+            read |= {_root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
+    large: set[str] = set()
+    for tensor in sketch.tensors:
+        size = poly(WIDTH[tensor.dtype])
+        for extent in places[tensor.name].shape:
+            size = size * extent
+        if tensor.role == "output" and tensor.name not in read and (size.constant or 0) >= STREAM_BYTES:
+            large.add(places[tensor.name].pointer)
+    return large
+
+
 def _entry(
-    sketch: nodes.Sketch, name: str, group: list[tuple[str, tuple[str, ...], nodes.Kernel]], dynamic: tuple[str, ...]
+    sketch: nodes.Sketch,
+    name: str,
+    group: list[tuple[str, tuple[str, ...], nodes.Kernel]],
+    dynamic: tuple[str, ...],
+    streams: bool,
 ) -> tuple[Entry, str]:
     """An exported function that runs a group of kernels; Python crosses into C once for all of them."""
     declared = {t.name: t for t in sketch.tensors}
     tensors = tuple(dict.fromkeys(t for _, used, _ in group for t in used))
     parameters = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors] + [f"int64_t {s}" for s in dynamic]
     calls = [f"  {function}({', '.join([*(_c_name(t) for t in used), *dynamic])});\n" for function, used, _ in group]
+    if streams:
+        calls.append("  streams_end();\n")
     text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join(calls)}}}\n'
     return Entry(name, tensors, dynamic, group[0][2].once), text
 

@@ -21,6 +21,12 @@ STRIP_BYTES = 256
 """Columns reduced together over an outer axis: eight AVX2 registers of accumulators."""
 
 
+STREAM_STRIP = 1024
+"""Elements computed into a strip before they are streamed: more would push the inputs out of the first cache (measured)."""
+STREAM_LEAST = 256
+"""Shorter rows are stored as they come: their ends would be written in parts of a cache line."""
+
+
 @dataclass(eq=False)
 class Fill:
     """Stores each element of a value into a kept tile."""
@@ -62,6 +68,7 @@ class Surroundings:
     taken: set[str]
     axis_names: list[str]
     used: set[str] = field(default_factory=set)
+    streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
 
 
 @dataclass
@@ -91,6 +98,7 @@ class Nest:
             known[self.vars[axis]] = (poly(0), extent - 1)
         self.ranges = Ranges(known)
         self.out: list[str] = []
+        self.line: tuple[Put, str] | None = None  # a store that goes to a strip first, and where
 
     # ------------------------------------------------------------ order
 
@@ -224,6 +232,9 @@ class Nest:
             self.out += ["}"] * opened
             return
         inner = self.loops[-1]
+        if streamed := self.streamed():
+            self.write_streamed(streamed)
+            return
         variants = self.variants()
         opened = self.open_outer(self.loops[:-1])
         pragma = "" if self.ordered() else "#pragma omp simd\n"
@@ -233,6 +244,43 @@ class Nest:
             self.out.append(f"{pragma}for (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
             self.out += [*variants[interior], "}"]
         self.out += ["}"] * opened
+
+    def streamed(self) -> Put | None:
+        """The store of this nest, if its rows are long and go to a large output, one element after another."""
+        inner = self.loops[-1]
+        puts = [root for root in self.roots if isinstance(root, Put)]
+        if len(puts) != 1 or self.ordered() or self.elems.borders or self.inner_tests:
+            return None
+        tensor = self.around.tensors[puts[0].tensor]
+        offset = self.elems.offset(tensor, self.elems.positions(puts[0].axes, self.index))
+        step = offset.coefficient(inner.var)
+        if tensor.pointer not in self.around.streamed or step is None or step.constant != 1:
+            return None
+        return puts[0] if (inner.extent.constant or 0) >= STREAM_LEAST else None
+
+    def write_streamed(self, put: Put) -> None:
+        """Strips of the innermost loop are computed into a buffer in the first cache and streamed from there."""
+        inner = self.loops[-1]
+        tensor = self.around.tensors[put.tensor]
+        extent = inner.extent.constant or STREAM_STRIP
+        whole = [n for n in range(STREAM_STRIP // 2, STREAM_STRIP + 1, 16) if extent % n == 0]
+        strip = extent if extent <= STREAM_STRIP else max(whole, default=STREAM_STRIP)
+        start, line, count, at = (self._name(stem) for stem in ("strip", "line", "count", "at"))
+        self.line = (put, f"{line}[{at}]")
+        body = self.finish(interior=True)
+        opened = self.open_outer(self.loops[:-1])
+        low = _extreme("max_of", ["0", *inner.low])
+        high = _extreme("min_of", [to_c(inner.extent), *inner.high])
+        fits = low == "0" and high == str(extent) and extent % strip == 0
+        self.out.append(f"for (int64_t {start} = {low}; {start} < {high}; {start} += {strip}) {{")
+        self.out.append(f"alignas(64) {STORED[tensor.dtype]} {line}[{strip}];")
+        self.out.append(f"const int64_t {count} = {strip if fits else f'min_of<int64_t>({high} - {start}, {strip})'};")
+        self.out.append(f"#pragma omp simd\nfor (int64_t {at} = 0; {at} < {count}; ++{at}) {{")
+        self.out.append(f"const int64_t {inner.var} = {start} + {at};")
+        self.out += [*body, "}"]
+        offset = self.elems.offset(tensor, self.elems.positions(put.axes, self.index)).substitute({inner.var: poly(start)})
+        self.out.append(f"stream(&{tensor.pointer}[{to_c(offset)}], {line}, {count});")
+        self.out += ["}"] * (opened + 1)
 
     def variants(self) -> dict[bool, list[str]]:
         """The innermost body, with guards (False) and, where there are guards, without (True)."""
@@ -311,6 +359,8 @@ class Nest:
 
     def put(self, root: Put, text: str) -> str:
         tensor = self.around.tensors[root.tensor]
+        if self.line is not None and self.line[0] is root:
+            return f"{self.line[1]} = {expressions.store(text, tensor.dtype)};"
         offset = self.elems.offset(tensor, self.elems.positions(root.axes, self.index))
         template, args = self.elems._holes(to_c(offset))
         where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, len(self.loops), True) for a in args))}]"

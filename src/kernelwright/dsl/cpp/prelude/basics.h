@@ -33,6 +33,33 @@ template <typename T> FUNCTION T mod_of(T a, T b) {
 FUNCTION float fmod_of(float a, float b) { return std::fmod(a, b); }
 FUNCTION double fmod_of(double a, double b) { return std::fmod(a, b); }
 template <typename T> FUNCTION T fmod_of(T a, T b) { return a % (b == 0 ? T(1) : b); }
+// == stream
+// Copies a strip to memory past the caches: an output larger than they are is not read before it is written
+template <typename T> FUNCTION void stream(T* to, const T* from, int64_t count) {
+  int64_t at = 0;
+#if defined(__AVX__)
+  typedef float Whole __attribute__((vector_size(32)));
+  typedef float Any __attribute__((vector_size(32), aligned(1), may_alias));
+  constexpr int64_t step = 32 / sizeof(T);
+  for (; at < count && uintptr_t(to + at) % 32; ++at) to[at] = from[at];
+  for (; at + step <= count; at += step) {
+    const Whole line = *(const Any*)(from + at);
+#if defined(__clang__)
+    __builtin_nontemporal_store(line, (Whole*)(to + at));
+#else
+    __builtin_ia32_movntps256((float*)(to + at), line);
+#endif
+  }
+#endif
+  for (; at < count; ++at) to[at] = from[at];
+}
+// == streams_end
+// What was streamed is seen by other threads from here on
+FUNCTION void streams_end() {
+#if defined(__AVX__)
+  __builtin_ia32_sfence();
+#endif
+}
 // == scratch
 // A buffer of this thread that grows as needed; each kept tile of a kernel has a slot of its own.
 template <typename T, int slot> static T* scratch(int64_t count) {
