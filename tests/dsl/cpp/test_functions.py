@@ -21,7 +21,7 @@ UNARY = {
     "log2": (torch.log2, 0.0, 1e4, 1.0, 2.0),
     "log10": (torch.log10, 0.0, 1e4, 1.0, 2.0),
     "exp2": (torch.exp2, -126.0, 127.0, 1.0, 2.0),
-    "tanh": (torch.tanh, -10.0, 10.0, 4.0, 4.0),
+    "tanh": (torch.tanh, -10.0, 10.0, 1.5, 4.0),
     "sigmoid": (torch.sigmoid, -80.0, 80.0, 3.0, 3.0),
     "erf": (torch.erf, -4.5, 4.5, 4.0, 2.0),
     "erfinv": (torch.erfinv, -0.9999, 0.9999, 2.0, 64.0),
