@@ -12,17 +12,19 @@ EffortName = Literal["quick", "standard", "thorough"]
 
 @dataclass(frozen=True)
 class Effort:
-    """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named."""
+    """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named,
+    `judge_seconds` what the judge may spend on trials and on rounds of the clock, each (beyond what it always does)."""
 
     name: str
     drafts: int
     measured: int
+    judge_seconds: float
 
 
 PRESETS = {
-    "quick": Effort("quick", drafts=3, measured=1),
-    "standard": Effort("standard", drafts=6, measured=3),
-    "thorough": Effort("thorough", drafts=12, measured=8),
+    "quick": Effort("quick", drafts=3, measured=1, judge_seconds=2.0),
+    "standard": Effort("standard", drafts=6, measured=3, judge_seconds=4.0),
+    "thorough": Effort("thorough", drafts=12, measured=8, judge_seconds=5.0),
 }
 
 

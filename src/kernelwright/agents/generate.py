@@ -67,6 +67,7 @@ def generate(job: Job, judge: Judge, drafter: Drafter, folder: JobFolder, say: S
             track=job.track,
             timing=job.timing,
             compile_contender=job.compile_contender,
+            budget_s=job.effort.judge_seconds,
         )
         folder.journal(
             "judged", kernel=_digest(draft.kernel), status=verdict.status, reason=verdict.reason, ms=_milliseconds(verdict)
