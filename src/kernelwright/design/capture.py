@@ -91,23 +91,28 @@ def _needs(target: Any, find: Any) -> bool:
     return hasattr(target, "_schema") and find(str(target)) is None
 
 
-def capture(model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None) -> Captured:
-    """Records a module on example inputs and builds the graph of values."""
+def capture(
+    model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None, *, track: str = "pure"
+) -> Captured:
+    """Records a module on example inputs and builds the graph of values. On track hybrid, library.py takes what has no rule."""
     program = exported(model, inputs, keywords)
-    return Builder(program).build()
+    return Builder(program, track).build()
 
 
 class Builder:
     """Walks an exported program once."""
 
-    def __init__(self, program: torch.export.ExportedProgram) -> None:
+    def __init__(self, program: torch.export.ExportedProgram, track: str = "pure") -> None:
         self.program = program
+        self.track = track
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[float | int | bool, ...]]] = []
         self.known: dict[str, Any] = {}
         self.names = Names()
 
     def build(self) -> Captured:
+        from torch.export.graph_signature import OutputKind
+
         outputs: Any = None
         self._placeholders()
         for node in self.program.graph.nodes:
@@ -117,9 +122,11 @@ class Builder:
                 self.known[node.name] = self._constant(node.name, getattr(self.program.graph_module, node.target))
             elif node.op == "output":
                 outputs = node.args[0]
-        mutated = len(self.program.graph_signature.buffers_to_mutate) + len(self.program.graph_signature.user_inputs_to_mutate)
-        flat = [self._argument(o) for o in outputs][mutated:]
-        for node in outputs[mutated:]:
+        signature = self.program.graph_signature
+        tokens = sum(spec.kind == OutputKind.TOKEN for spec in signature.output_specs)
+        others = len(signature.buffers_to_mutate) + len(signature.user_inputs_to_mutate) + tokens
+        flat = [self._argument(o) for o in outputs][others:]
+        for node in outputs[others:]:
             if hasattr(node, "meta") and hasattr(node.meta.get("val"), "dtype"):
                 dtype_of(node.meta["val"].dtype)
         return Captured(self.tensors, self.constants, flat, self._structure(len(flat)))
@@ -148,6 +155,8 @@ class Builder:
                 position += 1
             elif spec.kind == InputKind.PARAMETER or (spec.kind == InputKind.BUFFER and spec.persistent):
                 self._declare(node, fake, "param", spec.target or "", (spec.target or "").replace(".", "_"))
+            elif spec.kind == InputKind.TOKEN:  # the order of checks that print or raise; nothing is computed from it
+                self.known[node.name] = None
             else:
                 table: Any = self.program.constants
                 tensor = table.get(spec.target)
@@ -187,7 +196,9 @@ class Builder:
         return argument
 
     def _call(self, node: Any) -> Any:
+        from kernelwright.design.library import allowed, called, is_complex
         from kernelwright.design.operators import Result, find
+        from kernelwright.design.pairs import of_pairs
 
         args = [self._argument(a) for a in node.args]
         keywords = {k: self._argument(a) for k, a in node.kwargs.items()}
@@ -196,8 +207,16 @@ class Builder:
         name = str(node.target)
         if name.startswith(("aten._assert", "aten.sym_")) or "_assert_scalar" in name:
             return None
+        if name == "with_effects" and "_linalg_check_errors" in str(node.args[1]):
+            return (None, None)  # raises for singular matrices: no value follows from it
+        hybrid = self.track == "hybrid" and hasattr(node.target, "_schema")
         rule = find(name) if name.startswith("aten.") else None
+        complex_numbers = is_complex([node.meta["val"], *(a.meta.get("val") for a in node.all_input_nodes)])
+        if hybrid and complex_numbers:
+            return of_pairs(node, args, keywords) or called(node, args, keywords, dtype_of)
         if rule is None:
+            if hybrid:
+                return called(node, args, keywords, dtype_of)
             raise UnsupportedOperator(name.rsplit(".", 1)[0] if name.startswith("aten.") else name)
 
         def result(fake: Any) -> Any:
@@ -214,6 +233,8 @@ class Builder:
         try:
             made = rule(out, *args, **keywords)
         except NotImplementedError as e:
+            if hybrid and allowed(name):
+                return called(node, args, keywords, dtype_of)
             raise UnsupportedOperator(name.rsplit(".", 1)[0], str(e)) from e
         for value in made if isinstance(made, tuple) else (made,):
             if isinstance(value, v.Value) and not value.origin:

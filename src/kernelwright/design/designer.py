@@ -33,7 +33,7 @@ def design_module(
     from kernelwright.design.capture import capture
 
     title = name or type(model).__name__
-    captured = capture(model.eval(), inputs, keywords)
+    captured = capture(model.eval(), inputs, keywords, track=track)
     cores = getattr(target, "cores", None) or os.cpu_count() or 2
     sketch, workshop = assemble(captured, title, f"{title}, designed from its graph.", cores=cores)
     return [Design(sketch, tuple(workshop.notes), workshop.cost)]

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from kernelwright.errors import SketchError
-from kernelwright.sketch import memory, nodes, operations
+from kernelwright.sketch import library, memory, nodes, operations
 from kernelwright.sketch.observe import Observer
 from kernelwright.sketch.operations import TORCH_DTYPE
 from kernelwright.sketch.symbolic import evaluate
@@ -140,13 +140,25 @@ def _tensors(sketch: nodes.Sketch, inputs: Mapping[str, torch.Tensor], integers:
 
 
 def _library(step: nodes.LibraryCall, tensors: dict[str, torch.Tensor]) -> None:
-    """One ATen operator: tensors by position, everything else by the names in `attributes`."""
+    """One ATen operator, called as library.py reads its attributes."""
     target: Any = torch.ops
     for part in step.operator.split("."):
         target = getattr(target, part)
-    results = target(*(tensors[name] for name in step.inputs), **json.loads(step.attributes))
-    for name, result in zip(step.outputs, results if isinstance(results, tuple | list) else (results,), strict=False):
-        tensors[name].copy_(result)
+    plan = library.plan(step)
+
+    def tensor(k: int) -> torch.Tensor:
+        value = tensors[step.inputs[k]]
+        return torch.view_as_complex(value) if k in plan.complex_inputs else value
+
+    keywords = {
+        name: library.filled(value, tensor, lambda text: getattr(torch, text), lambda plain: plain)
+        for name, value in plan.keywords.items()
+    }
+    results = target(*map(tensor, plan.positional), **keywords)
+    results = results if isinstance(results, tuple | list) else (results,)
+    for k, name in enumerate(step.outputs):
+        result = results[plan.results[k] if plan.results else k]
+        tensors[name].copy_(torch.view_as_real(result.resolve_conj()) if k in plan.complex_outputs else result)
 
 
 # ---------------------------------------------------------------- running

@@ -436,7 +436,8 @@ class Kernel:
 @dataclass(frozen=True)
 class LibraryCall:
     """Track hybrid only: one ATen operator left to torch, reading and writing declared tensors: `inputs` are its first
-    arguments by position, `attributes` is a JSON object of the others by name."""
+    arguments by position, `attributes` is a JSON object of the others by name (library.py says how tensors, dtypes and complex
+    numbers are written there)."""
 
     operator: str
     inputs: tuple[str, ...]

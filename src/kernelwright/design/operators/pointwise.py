@@ -29,6 +29,7 @@ _UNARY_NAMES = (
 )
 UNARY = {name: name for name in _UNARY_NAMES.split()}
 UNARY["sgn"] = "sign"
+UNARY["_neg_view"] = "neg"
 
 
 def _unary(op: str) -> Any:

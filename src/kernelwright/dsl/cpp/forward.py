@@ -8,9 +8,11 @@ calls; kernels marked `once` run again only when a parameter changed.
 from __future__ import annotations
 
 import json
+import keyword
+import math
 
 from kernelwright.dsl.cpp.kernel import Entry, Source
-from kernelwright.sketch import nodes
+from kernelwright.sketch import library, nodes
 from kernelwright.sketch.nodes import DType
 from kernelwright.sketch.symbolic import evaluate
 
@@ -52,7 +54,9 @@ def methods(sketch: nodes.Sketch, built: Source, prefix: str) -> list[str]:
     params = [t for t in sketch.tensors if t.role == "param"]
     constants = [t for t in sketch.tensors if t.role == "constant"]
     used = {t for step in built.steps if isinstance(step, Entry) for t in step.tensors}
-    used |= {t for step in built.steps if isinstance(step, nodes.LibraryCall) for t in (*step.inputs, *step.outputs)}
+    base = {t.name: t.source for t in sketch.tensors if t.role == "view"}
+    library_steps = [step for step in built.steps if isinstance(step, nodes.LibraryCall)]
+    used |= {base.get(t, t) for step in library_steps for t in (*step.inputs, *step.outputs)}
     once = [s for s in built.steps if isinstance(s, Entry) and s.once]
     once_made = {t for s in once for t in s.tensors if _role(sketch, t) in ("temp", "output")}
     out = _check_method(sketch, inputs)
@@ -215,11 +219,38 @@ def _tree(tree: object) -> str:
 
 def _library_call(sketch: nodes.Sketch, step: nodes.LibraryCall) -> list[str]:
     """Track hybrid: one ATen operator left to torch; results are copied into the declared tensors."""
-    path = step.operator.split(".")
-    operator = ".".join(["torch.ops", *path] if path[0] == "aten" else ["torch.ops.aten", *path])
-    attributes = json.loads(step.attributes)
-    keywords = "".join(f", {key}={value!r}" for key, value in attributes.items())
-    lines = [f"        results = {operator}({', '.join(step.inputs)}{keywords})"]
-    if len(step.outputs) == 1:
-        return [*lines, f"        {step.outputs[0]}.copy_(results)"]
-    return [*lines, *(f"        {name}.copy_(results[{k}])" for k, name in enumerate(step.outputs))]
+    plan = library.plan(step)
+
+    def tensor(k: int) -> str:
+        name = _seen_as(sketch, step.inputs[k])
+        return f"torch.view_as_complex({name})" if k in plan.complex_inputs else name
+
+    given = [tensor(k) for k in plan.positional]
+    for name, value in plan.keywords.items():
+        text = _text(library.filled(value, tensor, lambda dtype: f"torch.{dtype}", _literal))
+        given.append(f"**{{{name!r}: {text}}}" if keyword.iskeyword(name) else f"{name}={text}")
+    lines = [f"        _results = torch.ops.{step.operator}({', '.join(given)})"]
+    for k, name in enumerate(step.outputs):
+        place = plan.results[k] if plan.results is not None else k
+        result = "_results" if plan.results is None and len(step.outputs) == 1 else f"_results[{place}]"
+        if k in plan.complex_outputs:
+            result = f"torch.view_as_real({result}.resolve_conj())"
+        lines.append(f"        {_seen_as(sketch, name)}.copy_({result}.detach())")
+    return [*lines, "        del _results"]
+
+
+def _seen_as(sketch: nodes.Sketch, name: str) -> str:
+    """A tensor by its name in forward: a view is written out, an input that is also returned has a contiguous twin."""
+    tensor = next(t for t in sketch.tensors if t.name == name)
+    if tensor.role == "view":
+        shape = ", ".join(_python(i, sketch) for i in tensor.shape)
+        return f"{_seen_as(sketch, tensor.source)}.view([{shape}])"
+    return f"{name}_" if tensor.role == "input" and name in _leaves(json.loads(sketch.returns)) else name
+
+
+def _literal(value: object) -> str:
+    return f"float({str(value)!r})" if isinstance(value, float) and not math.isfinite(value) else repr(value)
+
+
+def _text(value: object) -> str:
+    return f"[{', '.join(map(_text, value))}]" if isinstance(value, list) else str(value)
