@@ -7,6 +7,7 @@ that its state_dict loads; what forward does is written by forward.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,8 +21,11 @@ FLAGS = [
 ]  # fmt: skip
 """No -ffast-math: NaN and infinity keep their meaning. -fno-tree-pre: GCC's partial redundancy elimination turns the clamps inside
 exp and log into branches over bools, and the loop around them (softplus, mish) is not vectorised any more."""
-# GCC's partial redundancy elimination specialises a function's clamped ends, and log(exp(x)) then no longer vectorises.
-FLAGS.append("-fno-tree-pre")
+INTERLEAVE = [
+    "-funroll-loops", "-fschedule-insns", "-fsched-pressure", "--param=max-unroll-times=4", "--param=max-unrolled-insns=800",
+    "--param=max-average-unrolled-insns=800",
+]  # fmt: skip
+"""For loops of long polynomials: each step waits for the one before it, so the steps of four vectors are mixed."""
 
 _LOADER = '''
 FLAGS = {flags!r}
@@ -118,7 +122,7 @@ def render(programs: Sequence[Program], state: State) -> str:
         f'"""{_line(main.doc) or main.name}\n\nWritten by Kernelwright from the sketch below; needs torch and g++.\n"""\n',
         "import ctypes\nimport hashlib\nimport os\nimport subprocess\nimport tempfile\n\nimport torch\nfrom torch import nn\n",
         *(_texts(program, _suffix(number)) for number, program in enumerate(programs)),
-        _LOADER.format(flags=FLAGS),
+        _LOADER.format(flags=_flags(programs)),
         _MODULE,
         *(_entries(program.built, _suffix(number)) for number, program in enumerate(programs)),
     ]
@@ -128,6 +132,13 @@ def render(programs: Sequence[Program], state: State) -> str:
     return "\n".join(
         [*parts, _CHOICE, *(_variant(program, number) for number, program in enumerate(programs)), _chooser(programs, entries)]
     )
+
+
+def _flags(programs: Sequence[Program]) -> list[str]:
+    """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
+    texts = "".join(program.built.text for program in programs)
+    polynomials = re.search(r"\b(exp|expm1|log|tanh|erf|sin|cos)_of\(", texts)
+    return [*FLAGS, *INTERLEAVE] if polynomials and "gemm_tile<" not in texts else FLAGS
 
 
 def _line(text: str) -> str:
