@@ -168,7 +168,8 @@ def _build_root(cell: Cell) -> None:
     system.mount("tmpfs", root + "/dev/shm", "tmpfs", system.MS_NOSUID | system.MS_NODEV, "mode=1777,size=64m")
     for link, to in (("/tmp", f"{HOME}/tmp"), ("/var/tmp", f"{HOME}/tmp"), ("/dev/fd", "/proc/self/fd")):
         os.makedirs(os.path.dirname(root + link), exist_ok=True)
-        os.symlink(to, root + link)
+        if not os.path.isdir(root + link):  # an environment that lies below /tmp is bound there: then only TMPDIR is writable
+            os.symlink(to, root + link)
     _write(root + "/etc/passwd", f"root:x:0:0::/:/bin/sh\nkernel:x:{cell.uid}:{cell.uid}::{HOME}:/bin/sh\n")
     os.makedirs(root + "/proc")
     with contextlib.suppress(OSError):  # some containers forbid a fresh /proc; kernels can do without
