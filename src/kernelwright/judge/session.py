@@ -120,10 +120,11 @@ class Session(Conversation):
         reply, _ = self.ask_referee({"op": "plan", "budget_s": budget_s})
         planned = list(reply["trials"])
         self.reference = str(reply["reference"])
+        strided = {number for number, trial in enumerate(planned) if trial.get("strided")}
         # Never the first call: preparing weights once (packing, folding) is no part of the work per call.
-        traced = self._dice.randrange(1, len(planned)) if len(planned) > 1 else 0
+        traced = self._dice.choice([number for number in range(1, len(planned)) if number not in strided] or [0])
         for number in range(len(planned)):
-            self._run_trial(number, traced=number == traced, hold=self._may_hold())
+            self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
             self.trials.append(planned[number])
         self._run_trial(0, traced=False, hold=False, skew=True)
         self._look_at_held()
@@ -208,7 +209,7 @@ class Session(Conversation):
 
     # -- one trial -----------------------------------------------------------------------------------------------------------
 
-    def _run_trial(self, number: int, *, traced: bool, hold: bool, skew: bool = False) -> None:
+    def _run_trial(self, number: int, *, traced: bool, hold: bool, skew: bool = False, strided: bool = False) -> None:
         drawn, fds = self.ask_referee({"op": "draw", "trial": number})
         seconds = max(self.times.run, self.times.slower * float(self.facts.get("eager_seconds", 0)))
         # Half of the calls find their data where the last ones lay: a cache keyed by pointers must then be wrong.
@@ -230,8 +231,9 @@ class Session(Conversation):
         started = time.monotonic()
         self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
         self._call_seconds = time.monotonic() - started
-        if traced or not self.trials:
-            # The profiler's own work, and what a first call prepares once, say nothing about the calls to come.
+        if traced or strided or not self.trials:
+            # The profiler's own work, making inputs contiguous, and what a first call prepares once, say nothing about the calls
+            # to come.
             self._candidate().seen = observe.Sighting()
         if traced:
             seen, _ = self.ask_candidate({"op": "trace_off"}, doing="a call of forward", seconds=seconds)
