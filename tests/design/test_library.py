@@ -101,13 +101,13 @@ def test_complex_numbers_are_pairs(function: Callable[..., torch.Tensor]) -> Non
 
 
 def test_pure_names_the_operator() -> None:
-    with pytest.raises(UnsupportedOperator, match="aten._linalg_svd is not supported by the built-in designer yet"):
+    with pytest.raises(UnsupportedOperator, match=r"aten\._linalg_svd is not supported by the built-in designer yet"):
         design_module(Wrapped(torch.linalg.svdvals).eval(), (torch.randn(4, 4),), track="pure")
 
 
 def test_hybrid_leaves_only_what_the_judge_allows() -> None:
     with pytest.raises(
-        UnsupportedOperator, match="aten.histc is not supported .* track hybrid does not leave it to a library either"
+        UnsupportedOperator, match=r"aten\.histc is not supported .* track hybrid does not leave it to a library either"
     ):
         design_module(Wrapped(lambda x: torch.histc(x, 10)).eval(), (torch.randn(4, 4),), track="hybrid")
 

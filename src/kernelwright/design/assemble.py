@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -29,12 +30,14 @@ from kernelwright.sketch.nodes import At, Int, Sym, Tensor
 
 @dataclass
 class Workshop:
-    """The sketch in the making. `placed` maps values to the tensors that hold them."""
+    """The sketch in the making. `placed` maps values to the tensors that hold them. `choices` says which of its family's pieces a
+    contraction takes, by its problem (the first where it says nothing); `offered` are the costs of all pieces, for each
+    contraction with that problem added up."""
 
     captured: Captured
     cores: int = 2
-    variant: int = 0
-    alternatives: int = 1
+    choices: dict[str, int] = field(default_factory=dict)
+    offered: dict[str, list[float]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     tensors: list[Tensor] = field(default_factory=list)
     views: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
@@ -125,12 +128,42 @@ class Graph:
         return Graph(outputs, order, users, realised)
 
 
-def assemble(captured: Captured, name: str, doc: str, *, cores: int = 2, variant: int = 0) -> tuple[nodes.Sketch, Workshop]:
-    """The sketch of a captured graph."""
+def assemble(
+    captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
+) -> list[tuple[nodes.Sketch, Workshop]]:
+    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others in which the contractions of one problem
+    take another choice, cheapest first. Others are only begun while `seconds` last."""
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced = partial.split_long_folds(v.topological(outputs), cores)
+    workshop = _settle(captured, outputs, forced, cores, {})
+    made = [(_sketch(workshop, outputs, name, doc), workshop)]
+    dearer = sorted(
+        (cost - costs[0], problem, pick)
+        for problem, costs in workshop.offered.items()
+        for pick, cost in enumerate(costs)
+        if pick
+    )
+    started = time.monotonic()
+    for _, problem, pick in dearer:
+        if len(made) >= limit or time.monotonic() - started > seconds:
+            break
+        try:
+            other = _settle(captured, outputs, dict(forced), cores, {problem: pick})
+        except UnsupportedOperator:  # only this choice: the best guess stands
+            continue
+        sketch = _sketch(other, outputs, name, doc)
+        if all(sketch != known for known, _ in made):
+            other.notes.append(f"choice {pick + 1} of {len(workshop.offered[problem])} for {problem.partition('(')[0]}")
+            made.append((sketch, other))
+    return made
+
+
+def _settle(
+    captured: Captured, outputs: list[v.Value], forced: dict[int, v.Value], cores: int, choices: dict[str, int]
+) -> Workshop:
+    """Makes all kernels; what turns out to be needed in memory is added to `forced`, so that the next attempt knows."""
     for _ in range(200):
-        workshop = Workshop(captured, cores, variant)
+        workshop = Workshop(captured, cores, choices)
         workshop.tensors = list(captured.tensors)
         workshop.names.taken |= {t.name for t in captured.tensors}
         try:
@@ -140,7 +173,7 @@ def assemble(captured: Captured, name: str, doc: str, *, cores: int = 2, variant
                 raise UnsupportedOperator(e.value.origin or type(e.value).__name__) from e
             forced[id(e.value)] = e.value
             continue
-        return _sketch(workshop, outputs, name, doc), workshop
+        return workshop
     raise UnsupportedOperator("this graph", "its parts could not be separated into kernels")
 
 

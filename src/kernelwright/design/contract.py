@@ -54,8 +54,10 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
         assert isinstance(problem, AttentionProblem)
         mask = loaders[3] if len(loaders) > 3 else None
         pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], mask, finish, workshop.names, machine)
-    piece = pieces[min(workshop.variant, len(pieces) - 1)]
-    workshop.alternatives = max(workshop.alternatives, len(pieces))
+    key = repr(problem)
+    piece = pieces[min(workshop.choices.get(key, 0), len(pieces) - 1)]
+    before = workshop.offered.get(key, [0.0] * len(pieces))
+    workshop.offered[key] = [cost + other.cost for cost, other in zip(before, pieces, strict=False)]
     workshop.tensors += piece.tensors
     workshop.tunables += piece.tunables
     workshop.steps += piece.kernels

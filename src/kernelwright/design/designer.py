@@ -24,19 +24,25 @@ class Design:
     shapes: tuple[nodes.Sketch, ...] = ()
 
 
+EFFORTS = {"quick": (3, 0.3), "standard": (6, 5.0), "thorough": (12, 30.0)}
+"""For each effort, how many designs there may be and the seconds after which no further one is begun."""
+
+
 def design_module(
     model: torch.nn.Module, inputs: Sequence[Any], *, keywords: dict[str, Any] | None = None, target: Any = None, track: str = "pure",
-    effort: str = "quick", name: str | None = None,
+    effort: str = "quick", name: str | None = None, limit: int | None = None,
 ) -> list[Design]:  # fmt: skip
-    """Designs for a module at the shapes of the example inputs. Raises UnsupportedOperator for what cannot be designed."""
+    """Designs for a module at the shapes of the example inputs, best first, as many as the effort allows (or `limit`). Raises
+    UnsupportedOperator for what cannot be designed; on track hybrid, such operators are left to the library where that is allowed."""
     from kernelwright.design.assemble import assemble
     from kernelwright.design.capture import capture
 
     title = name or type(model).__name__
     captured = capture(model.eval(), inputs, keywords, track=track)
     cores = getattr(target, "cores", None) or os.cpu_count() or 2
-    sketch, workshop = assemble(captured, title, f"{title}, designed from its graph.", cores=cores)
-    return [Design(sketch, tuple(workshop.notes), workshop.cost)]
+    most, seconds = EFFORTS[effort]
+    made = assemble(captured, title, f"{title}, designed from its graph.", cores=cores, limit=limit or most, seconds=seconds)
+    return [Design(sketch, tuple(workshop.notes), workshop.cost) for sketch, workshop in made]
 
 
 def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: str = "quick") -> list[Design]:
@@ -50,7 +56,7 @@ def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: s
     more: list[nodes.Sketch] = []
     for inputs in others:
         if _signature(inputs) not in {_signature(first), *map(_signature, others[: len(more)])}:
-            more.append(design_module(model, inputs, target=target, track=track, effort=effort)[0].sketch)
+            more.append(design_module(model, inputs, target=target, track=track, effort=effort, limit=1)[0].sketch)
     return [Design(d.sketch, d.notes, d.cost, tuple(more)) for d in designs] if more else designs
 
 

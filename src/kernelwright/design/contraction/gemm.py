@@ -46,8 +46,8 @@ def lower_gemm(
     family = _Gemm(problem, load_a, load_b, finish, names, machine)
     if 0 in (problem.m, problem.n, *problem.batch):
         return [Piece((Kernel(names.fresh("gemm"), ()),))]
-    pieces = family.pieces()
-    return sorted(pieces, key=lambda p: p.cost)
+    pieces = sorted(family.pieces(), key=lambda p: p.cost)
+    return pieces + family.other_tiles(at_least=pieces[0].cost)
 
 
 class _Gemm:
@@ -78,6 +78,23 @@ class _Gemm:
         if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.threads:
             found.append(self.split())
         found.append(self.tiled())
+        return found
+
+    def other_tiles(self, at_least: float) -> list[Piece]:
+        """The tiled schedule with finer tiles and with shorter blocks of k, for a search that measures: what the caches of a
+        machine prefer is only guessed here, so these never count as better than the guess (`at_least`)."""
+        p = self.p
+        if min(p.m, p.n) <= FEW or p.k == 0:
+            return []
+        tall, wide, deep = self._blocks()
+        finer = (smaller(p.m, tall, 24, 6), smaller(p.n, wide, 32, 16), deep)
+        shorter = (tall, wide, smaller(p.k, deep, 64, 8))
+        found = []
+        for blocks, what in ((finer, "finer tiles"), (shorter, "shorter sums")):
+            if blocks != (tall, wide, deep):
+                piece = self.tiled(blocks)
+                note = f"product {p.m} x {p.k} x {p.n}: {what}, {blocks[0]} x {blocks[2]} x {blocks[1]}"
+                found.append(replace(piece, cost=max(piece.cost, at_least), notes=(note,)))
         return found
 
     # ------------------------------------------------------------ shared parts
@@ -130,10 +147,10 @@ class _Gemm:
 
     # ------------------------------------------------------------ tiled
 
-    def tiled(self) -> Piece:
+    def tiled(self, blocks: tuple[int, int, int] | None = None) -> Piece:
         """Parallel over tiles of the output; each sums over blocks of k in an accumulator tile."""
         p = self.p
-        tall, wide, deep = self._blocks()
+        tall, wide, deep = blocks or self._blocks()
         first, tensors, load_b = self.arranged()
         batch, where = self.batch_axes()
         i, j, k = (self.names.fresh(stem) for stem in ("i", "j", "k"))

@@ -1,0 +1,62 @@
+"""Several designs of one module: the best guess first, others differ in how one kind of contraction is made, and all are right."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from kernelwright.design import Design, design_module
+from kernelwright.sketch.check import require
+from kernelwright.sketch.interpret import call
+
+from .harness import Wrapped
+
+PRODUCTS = nn.Sequential(nn.Linear(160, 96), nn.GELU(), nn.Linear(96, 24)).eval()
+CONVOLUTIONS = nn.Sequential(nn.Conv2d(8, 8, 3, padding=1, groups=8), nn.ReLU(), nn.Conv2d(8, 8, 1)).eval()
+
+
+def shape(design: Design) -> tuple[object, ...]:
+    return design.sketch.steps, design.sketch.tensors, design.sketch.tunables
+
+
+@pytest.mark.parametrize(
+    ("model", "x"),
+    [(PRODUCTS, torch.randn(150, 160)), (CONVOLUTIONS, torch.randn(2, 8, 10, 10))],
+    ids=["products", "convolutions"],
+)
+def test_all_are_right_and_none_is_there_twice(model: nn.Module, x: torch.Tensor) -> None:
+    designs = design_module(model, [x], effort="standard")
+    assert len(designs) > 1
+    assert len({shape(d) for d in designs}) == len(designs)
+    with torch.no_grad():
+        expected = model(x)
+    for design in designs:
+        require(design.sketch)
+        torch.testing.assert_close(call(design.sketch, [x], model.state_dict()), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_the_first_does_not_depend_on_the_effort_and_the_others_cost_more() -> None:
+    x = [torch.randn(150, 160)]
+    quick, thorough = (design_module(PRODUCTS, x, effort=effort) for effort in ("quick", "thorough"))
+    assert len(quick) <= 3
+    assert 1 < len(thorough) <= 12
+    assert quick[0] == thorough[0]
+    assert min(d.cost for d in thorough) == thorough[0].cost
+    assert any("choice 2 of" in note for d in thorough[1:] for note in d.notes)
+
+
+def test_layers_with_one_problem_are_chosen_together() -> None:
+    """Equal layers are one question, not many: a second choice is taken by all of them."""
+
+    def designs(count: int) -> list[Design]:
+        layers = nn.Sequential(*(nn.Linear(96, 96, bias=False) for _ in range(count))).eval()
+        return design_module(layers, [torch.randn(96, 96)], effort="thorough")
+
+    one, three = designs(1), designs(3)
+    assert len(one) == len(three) > 1
+    assert [len([n for n in d.notes if n.startswith("product")]) for d in three[1:]] == [3] * (len(three) - 1)
+
+
+def test_without_contractions_there_is_one() -> None:
+    assert len(design_module(Wrapped(lambda x: x.softmax(-1)), [torch.randn(8, 8)], effort="thorough")) == 1
