@@ -60,3 +60,11 @@ def test_layers_with_one_problem_are_chosen_together() -> None:
 
 def test_without_contractions_there_is_one() -> None:
     assert len(design_module(Wrapped(lambda x: x.softmax(-1)), [torch.randn(8, 8)], effort="thorough")) == 1
+
+
+def test_decisions_are_told() -> None:
+    model = nn.Sequential(nn.Conv2d(4, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval()
+    notes = design_module(model, [torch.randn(2, 4, 10, 10)])[0].notes
+    assert any("made once" in note for note in notes)
+    assert any(note.startswith("out: conv") and "batch_norm" in note and "relu in its epilogue" in note for note in notes)
+    assert any("in one kernel" in note for note in design_module(Wrapped(lambda x: x.exp().sin()), [torch.randn(9)])[0].notes)

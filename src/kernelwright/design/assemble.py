@@ -80,6 +80,7 @@ class Workshop:
         once = final and read <= self.fixed and all(roles[n] == "temp" for n in written)
         if once:
             self.prepared |= written
+            self.notes.append(f"{', '.join(sorted(written))}: from parameters only, made once")
         self.steps.append(nodes.Kernel(self.names.fresh(stem), body, once, doc))
 
     @property
@@ -239,6 +240,32 @@ def _contraction(workshop: Workshop, contraction: v.Contraction, end: v.Value) -
         if end is contraction:
             raise UnsupportedOperator(contraction.origin) from e
         raise MustRealise(contraction) from e
+    after = [name for name in _joined(workshop, [end], contraction) if name != _operator(contraction)]
+    if after:
+        workshop.notes.append(f"{workshop.placed[id(end)]}: {_operator(contraction)} with {', '.join(after)} in its epilogue")
+
+
+def _operator(value: v.Value) -> str:
+    return value.origin.split(".")[1].strip("_") if value.origin.startswith("aten.") else type(value).__name__.lower()
+
+
+def _joined(workshop: Workshop, roots: list[v.Value], stop: v.Value | None = None) -> list[str]:
+    """Operators, in order, that are computed on the way to the roots from what is in memory (or from `stop`)."""
+    names: list[str] = []
+    seen: set[int] = set()
+
+    def visit(value: v.Value) -> None:
+        if id(value) in seen or value is stop or (id(value) in workshop.placed and value not in roots):
+            return
+        seen.add(id(value))
+        for source in value.sources():
+            visit(source)
+        if value.origin.startswith("aten.") and not isinstance(value, v.View | v.Const) and _operator(value) not in names:
+            names.append(_operator(value))
+
+    for root in roots:
+        visit(root)
+    return names
 
 
 def _companions(root: v.Value, later: list[v.Value], ends: dict[int, v.Contraction], done: set[int]) -> list[v.Value]:
@@ -286,6 +313,9 @@ def _kernel(workshop: Workshop, roots: list[v.Value]) -> None:
         chosen = schedule.plan(nest)
         bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view, {t.name for t in workshop.tensors})))
         workshop.cost += schedule.cost(nest)
+    together = _joined(workshop, roots)
+    if len(together) > 1:
+        workshop.notes.append(f"{', '.join(workshop.placed[id(r)] for r in roots)}: {', '.join(together)} in one kernel")
     stem = roots[0].origin.split(".")[1].strip("_") if roots[0].origin.startswith("aten.") else "kernel"
     for form, body in bodies:
         workshop.kernel(f"{stem}_{form}", body)

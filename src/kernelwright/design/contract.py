@@ -62,6 +62,7 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
     workshop.tunables += piece.tunables
     workshop.steps += piece.kernels
     workshop.notes += piece.notes
+    workshop.notes += [f"{kernel.name}: arranges parameters, made once" for kernel in piece.kernels if kernel.once]
     workshop.cost += piece.cost
 
 
