@@ -14,9 +14,12 @@ from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, poly, to_
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, WIDTH, literal, neutral
 from kernelwright.dsl.cfamily.values import Access, PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
+from kernelwright.dsl.cpp.keeping import cost_of
 
 LANE_BYTES = 128
 """A reduction's lanes: four AVX2 registers, enough to hide the latency of an addition."""
+LIGHT_COST = 6.0
+"""A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
 STRIP_BYTES = 256
 """Columns reduced together over an outer axis: eight AVX2 registers of accumulators."""
 
@@ -378,7 +381,8 @@ class Nest:
         bound = [loop for loop in self.loops if loop.axis in self.folded()]
         inner = bound[-1]
         widest = max(WIDTH[r.value.dtype] for r in folds)
-        lanes = max(4, LANE_BYTES // max(widest, 2))
+        light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
+        lanes = max(4, (2 if light else 1) * LANE_BYTES // max(widest, 2))
         extent = inner.extent.constant
         if extent is not None:
             while lanes > 1 and lanes > extent:
