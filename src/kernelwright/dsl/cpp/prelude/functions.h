@@ -182,10 +182,10 @@ FUNCTION float erf_of(float x) {
   q = q * r + 0x1.555454p-5f;
   q = q * r + 0x1.555486p-3f;
   q = q * r + 0x1p-1f;
-  const float e = (q * r * r + r) + 1.0f;
-  const int32_t k = __builtin_bit_cast(int32_t, shifted) << 23;
-  const float large = 1.0f - __builtin_bit_cast(float, __builtin_bit_cast(int32_t, e) + k);
-  return std::copysign(a < 0.921875f ? small : (x != x ? x : large), x);
+  const float e = (q * r + 1.0f) * r + 1.0f;
+  const float power = __builtin_bit_cast(float, (__builtin_bit_cast(int32_t, shifted) << 23) + 0x3f800000);
+  const float large = 1.0f - e * power;  // NaN stays NaN
+  return std::copysign(a < 0.921875f ? small : large, x);
 }
 FUNCTION double erf_of(double x) { return std::erf(x); }
 // == erfc_of
