@@ -1,6 +1,7 @@
 """Generate and time every task of a suite: how fast are the built-in kernels against eager and torch.compile.
 
     .venv/bin/python bench/suite_speed.py core fused --out bench/results/suites.jsonl [--no-compile] [--filter relu] [--limit 5]
+    .venv/bin/python bench/suite_speed.py --table --out bench/results/suites.jsonl      # the table of docs/results.md, nothing run
 
 One line of JSON a task, appended as soon as it is known; a second start goes on where the first one ended. The summary at the end
 (geometric means, counts, the slowest) is made from the file.
@@ -12,6 +13,7 @@ import argparse
 import json
 import math
 import platform
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -30,9 +32,17 @@ from kernelwright.task import Task
 
 def main() -> None:
     options = _arguments()
+    if options.table:
+        print(table(read(options.out)))
+        return
     options.out.parent.mkdir(parents=True, exist_ok=True)
     done = {(row["suite"], row["task"]) for row in read(options.out)}
-    machine = {"cpu": describe_host().name, "system": platform.platform(), "date": time.strftime("%Y-%m-%d")}
+    machine = {
+        "cpu": describe_host().name,
+        "system": platform.platform(),
+        "date": time.strftime("%Y-%m-%d"),
+        "commit": _commit(),
+    }
     with Drafter() as drafter, Judge() as judge, tempfile.TemporaryDirectory() as scratch:
         for suite in options.suites:
             entries = [entry for entry in suites.load(suite) if options.filter in entry.name]
@@ -50,6 +60,12 @@ def main() -> None:
                     file.write(json.dumps(row) + "\n")
                 print(f"{suite:7} {entry.name:44} {row['status']:14} {_times(row)}", flush=True)
     print(summary(read(options.out)))
+
+
+def _commit() -> str:
+    """Which code was measured; one file may hold rows of several."""
+    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def _one(entry: Any, suite: str, team: tuple[Judge, Drafter], scratch: Path, options: argparse.Namespace) -> dict[str, Any]:
@@ -104,6 +120,23 @@ def summary(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: for each suite and family how many tasks, how many correct, and the geometric mean over the timed ones."""
+    lines = [
+        "| suite | family | tasks | correct | geomean over eager | slowest | fastest |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for suite in dict.fromkeys(row["suite"] for row in rows):
+        mine = [row for row in rows if row["suite"] == suite]
+        for family in [*dict.fromkeys(row["family"] for row in mine), "all"]:
+            some = [row for row in mine if family in (row["family"], "all")]
+            speeds = [row["timing"]["speedup"] for row in some if row["timing"]]
+            right = sum(row["status"] == "correct" for row in some)
+            span = f"{min(speeds):.2f}x | {max(speeds):.2f}x" if speeds else "- | -"
+            lines.append(f"| {suite} | {family} | {len(some)} | {right} | {geomean(speeds):.2f}x | {span} |")
+    return "\n".join(lines)
+
+
 def geomean(values: list[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
@@ -119,7 +152,8 @@ def _times(row: dict[str, Any]) -> str:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("suites", nargs="+", choices=["core", "fused", "modern"])
+    parser.add_argument("suites", nargs="*", help="core, fused, modern")
+    parser.add_argument("--table", action="store_true", help="print the results so far as Markdown and run nothing")
     parser.add_argument("--out", type=Path, default=Path("bench/results/suites.jsonl"))
     parser.add_argument("--effort", default="quick")
     parser.add_argument("--filter", default="")

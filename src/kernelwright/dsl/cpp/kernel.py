@@ -23,8 +23,9 @@ from kernelwright.sketch import nodes
 PARALLEL_ABOVE = 48 * 1024
 """Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
 
-STREAM_BYTES = 8 << 20
-"""Outputs from this size on are streamed to memory: whoever reads them next finds little of them in a shared cache anyway."""
+STREAM_BYTES = 16 << 20
+"""Outputs from this size on are streamed to memory. With an input of the same size they fill the 32 MiB of last-level cache that
+servers have per core complex; below it, whoever reads the output next should find it in the cache."""
 
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 
