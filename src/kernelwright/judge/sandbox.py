@@ -119,7 +119,7 @@ def seal(cell: Cell) -> str:
     reached = ["namespaces"] if cell.mode == "namespaces" else []
     readable = [*readable_folders(), *SYSTEM_FILES, "/etc/passwd", CPU_FACTS, "/proc"]
     # Inside namespaces /proc shows only the cell's own processes, which may write to their own entries (as /proc/self/comm).
-    own = [cell.home, "/dev/shm", "/proc"] if cell.mode == "namespaces" else [cell.home]
+    own = [cell.home, "/tmp", "/var/tmp", "/dev/shm", "/proc"] if cell.mode == "namespaces" else [cell.home]
     if landlock.close(readable, [*own, *DEVICES]):
         reached.append("landlock")
     if seccomp.close():
@@ -157,6 +157,7 @@ def _build_root(cell: Cell) -> None:
     root = cell.root
     system.mount("none", "/", None, system.MS_REC | system.MS_PRIVATE)
     system.mount("tmpfs", root, "tmpfs", system.MS_NOSUID | system.MS_NODEV, "mode=0755,size=16m")
+    _make_home(cell)
     for path in (*readable_folders(), CPU_FACTS):
         _bind(path, root, read_only=True)
     for path in SYSTEM_FILES:
@@ -166,27 +167,36 @@ def _build_root(cell: Cell) -> None:
         _bind(path, root, read_only=False)
     os.makedirs(root + "/dev/shm", exist_ok=True)
     system.mount("tmpfs", root + "/dev/shm", "tmpfs", system.MS_NOSUID | system.MS_NODEV, "mode=1777,size=64m")
-    for link, to in (("/tmp", f"{HOME}/tmp"), ("/var/tmp", f"{HOME}/tmp"), ("/dev/fd", "/proc/self/fd")):
-        os.makedirs(os.path.dirname(root + link), exist_ok=True)
-        if not os.path.isdir(root + link):  # an environment that lies below /tmp is bound there: then only TMPDIR is writable
-            os.symlink(to, root + link)
+    os.symlink("/proc/self/fd", root + "/dev/fd")
     _write(root + "/etc/passwd", f"root:x:0:0::/:/bin/sh\nkernel:x:{cell.uid}:{cell.uid}::{HOME}:/bin/sh\n")
     os.makedirs(root + "/proc")
     with contextlib.suppress(OSError):  # some containers forbid a fresh /proc; kernels can do without
         system.mount("proc", root + "/proc", "proc", system.MS_NOSUID | system.MS_NODEV | system.MS_NOEXEC)
-    os.makedirs(root + HOME)
-    if cell.folder:
-        system.mount(cell.folder, root + HOME, None, system.MS_BIND)
-    else:
-        owner = f",uid={cell.uid},gid={cell.uid}" if os.geteuid() == 0 else ""
-        size = cell.limits.folder_bytes
-        system.mount("tmpfs", root + HOME, "tmpfs", system.MS_NOSUID | system.MS_NODEV, f"mode=0700,size={size}{owner}")
     os.makedirs(root + "/.host")
     system.pivot_root(root, root + "/.host")
     os.chdir("/")
     system.umount("/.host")
     os.rmdir("/.host")
     system.make_read_only_top("/")
+
+
+def _make_home(cell: Cell) -> None:
+    """The one writable folder, which also stands for /tmp. It comes first: a Python environment may itself lie below /tmp, and is
+    then bound inside."""
+    home = cell.root + HOME
+    os.makedirs(home)
+    if cell.folder:
+        system.mount(cell.folder, home, None, system.MS_BIND)
+    else:
+        owner = f",uid={cell.uid},gid={cell.uid}" if os.geteuid() == 0 else ""
+        size = cell.limits.folder_bytes
+        system.mount("tmpfs", home, "tmpfs", system.MS_NOSUID | system.MS_NODEV, f"mode=0700,size={size}{owner}")
+    os.makedirs(home + "/tmp", exist_ok=True)
+    if os.geteuid() == 0:
+        os.chown(home + "/tmp", cell.uid, cell.uid)
+    for place in ("/tmp", "/var/tmp"):
+        os.makedirs(cell.root + place)
+        system.mount(home + "/tmp", cell.root + place, None, system.MS_BIND)
 
 
 def _bind(path: str, root: str, *, read_only: bool) -> None:
