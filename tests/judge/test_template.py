@@ -182,7 +182,8 @@ def test_an_unknown_entry_is_an_error_and_the_template_lives_on(template: Templa
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
 def test_no_process_survives_its_parent(how: signal.Signals) -> None:
     code = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background starts with Ctrl-C ignored
 from kernelwright.judge import family
 from kernelwright.judge.template import Template
 with Template(1) as template:
