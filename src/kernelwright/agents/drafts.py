@@ -82,7 +82,7 @@ class Drafter:
         finally:
             worker.stop()
         if not reply.get("ok"):
-            raise _error(reply)
+            raise DraftError(str(reply.get("error")), int(reply.get("exit_code", 2)))
         return [
             Draft(item["sketch"], item["kernel"], tuple(item["notes"]), item.get("predicted_ms")) for item in reply["drafts"]
         ]
@@ -94,10 +94,6 @@ class DraftError(errors.KernelwrightError):
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence)
         self.exit_code = exit_code
-
-
-def _error(reply: dict[str, Any]) -> errors.KernelwrightError:
-    return DraftError(str(reply.get("error")), int(reply.get("exit_code", 2)))
 
 
 def serve(channel: Channel) -> None:
