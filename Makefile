@@ -29,11 +29,12 @@ TORCH_INDEX ?= $(if $(KERNELWRIGHT_TORCH_INDEX),--extra-index-url $(KERNELWRIGHT
 demo: $(STAMP)
 	@$(BIN)/kernelwright generate examples/tasks/softmax.py --dsl cpp --show-sketch
 
+# A machine that is shared can starve one test of its processor for seconds; a broken one fails alone, too.
 test: $(STAMP)
 	@$(BIN)/ruff check --quiet src tests examples bench
 	@$(BIN)/ruff format --quiet --check src tests examples bench
 	@$(BIN)/mypy --no-error-summary
-	@$(BIN)/pytest -n 2 -m "not slow"
+	@$(BIN)/pytest -n 2 -m "not slow" || { test $$? = 1 && echo "once more, alone: what fails again is broken" && $(BIN)/pytest -m "not slow" --last-failed; }
 
 test-all: test
 	@$(BIN)/pytest -n 2 -m slow
