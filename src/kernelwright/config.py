@@ -30,7 +30,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, validate_default=True)
 
     target: str = Field("cpu", description="hardware that kernels are for; a name that `kernelwright doctor` lists")
-    track: Literal["pure", "hybrid"] = Field("pure", description="whether library GEMM and convolution are allowed in a kernel")
+    track: Literal["pure", "hybrid"] = Field("pure", description="whether library GEMM, convolution, sorting, FFT and linear algebra are allowed in a kernel")
     timing: bool = Field(True, description="time a correct kernel against PyTorch")
     compile: bool = Field(True, description="time torch.compile too")
     clock_seconds: float = Field(

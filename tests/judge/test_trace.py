@@ -55,6 +55,21 @@ def test_hybrid_allows_gemm_and_convolution_but_no_epilogue() -> None:
     assert "aten::softmax" in trace.judge_calls(seen(lambda: torch.softmax(torch.ones(2, 3), 1)), "hybrid")[1]
 
 
+def test_the_inner_steps_of_a_library_routine_go_by_its_name() -> None:
+    calls, forbidden = trace.judge_calls(seen(lambda: torch.cdist(torch.ones(40, 8), torch.ones(40, 8))), "hybrid")
+    assert "aten::_euclidean_dist" in calls
+    assert forbidden == []
+
+
+def test_a_profiler_range_with_a_library_name_excuses_nothing() -> None:
+    def work() -> None:
+        torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+        with torch.profiler.record_function("aten::mm"):
+            torch.softmax(torch.ones(2, 3), 1)
+
+    assert "aten::_softmax" in trace.judge_calls(seen(work), "hybrid")[1]
+
+
 def test_other_threads_are_seen_too() -> None:
     def work() -> None:
         thread = threading.Thread(target=lambda: torch.ones(2, 2) @ torch.ones(2, 2))

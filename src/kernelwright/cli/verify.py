@@ -23,7 +23,7 @@ def verify_command(
     ] = None,
     target: Annotated[str | None, typer.Option(help="Hardware the kernel is for.")] = None,
     track: Annotated[
-        str | None, typer.Option(help="pure: no library may compute; hybrid: library GEMM and convolution.")
+        str | None, typer.Option(help="pure: no library may compute; hybrid: library GEMM, convolution, sorting, FFT, linear algebra.")
     ] = None,
     timing: Annotated[bool | None, typer.Option("--timing/--no-timing", help="Time a correct kernel.")] = None,
     compile_: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Time torch.compile too.")] = None,

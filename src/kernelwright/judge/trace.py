@@ -149,7 +149,7 @@ LIBRARY = re.compile(
     r"^(_?(addmm|addmm_activation|mm|bmm|baddbmm|addbmm|matmul|linear|dot|vdot|mv|addmv|addr|ger|einsum|tensordot|inner|outer|chain_matmul)_?"
     r"|_?scaled_mm|_grouped_mm|bilinear|_trilinear|kron|_?conv\w*|mkldnn_\w*conv\w*|mkldnn_\w*linear\w*|_?convolution\w*|slow_conv\w*|thnn_conv\w*"
     r"|_weight_int\w*|_int_mm|fbgemm_\w*|quantized_\w*|_sparse_mm\w*|_mkl_linear|_mps_\w*"
-    r"|sort|argsort|topk|msort|kthvalue|unique\w*|_unique\w*|_?fft\w*|stft|istft|linalg_\w*|_linalg_\w*|cholesky\w*|qr|svd|lu\w*|triangular_solve|cdist|_cdist\w*)$"
+    r"|sort|argsort|topk|msort|kthvalue|unique\w*|_unique\w*|_?fft\w*|stft|istft|linalg_\w*|_linalg_\w*|cholesky\w*|qr|svd|lu\w*|triangular_solve|cdist|_cdist\w*|_euclidean_dist)$"
 )
 
 COMPUTE_LIBRARY = re.compile(
@@ -184,7 +184,17 @@ class Trace:
             part.__exit__(None, None, None)
             events = getattr(part, "function_events", None)
             if events is not None:
-                self.operators |= {event.name for event in events if "::" in event.name}
+                dispatched = {name for name in self.operators if _is_library(name)}
+                self.operators |= {event.name for event in events if "::" in event.name and not _within(event, dispatched)}
+
+
+def _within(event: Any, dispatched: set[str]) -> bool:
+    """Whether an event is a library routine's own inner step, which the routine's name already stands for. The dispatcher must have
+    seen the routine too: a profiler range can be given any name."""
+    while (event := event.cpu_parent) is not None:
+        if event.name in dispatched and not event.is_user_annotation:
+            return True
+    return False
 
 
 def _profiler(_: Trace) -> Any:
