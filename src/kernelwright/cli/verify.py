@@ -9,8 +9,6 @@ from typing import Annotated, Any
 import typer
 
 LANGUAGES = ("cpp", "python", "triton", "tilelang", "cuda_c")
-JUDGED = ("cpp", "python")
-"""Languages that can be executed so far; the others are refused by name instead of failing obscurely."""
 
 
 def verify_command(
@@ -21,7 +19,9 @@ def verify_command(
     dsl: Annotated[
         str | None, typer.Option(help=f"Language of the kernel: {', '.join(LANGUAGES)}; guessed if not given.")
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Hardware the kernel is for.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Hardware the kernel is for: cpu, auto, h100, a100,mi300x …; several with commas.")
+    ] = None,
     track: Annotated[
         str | None, typer.Option(help="pure: no library may compute; hybrid: library GEMM, convolution, sorting, FFT, linear algebra.")
     ] = None,
@@ -32,28 +32,21 @@ def verify_command(
     """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be
     judged."""
     from kernelwright.config import load
-    from kernelwright.errors import ConfigError
     from kernelwright.task import Task
 
     settings = load({"target": target, "track": track, "timing": timing, "compile": compile_}).settings
-    if dsl is not None and dsl not in LANGUAGES:
-        raise ConfigError(f"there is no language {dsl!r}; known are {', '.join(LANGUAGES)}")
-    if dsl is not None and dsl not in JUDGED:
-        raise ConfigError(f"{dsl} kernels cannot be judged yet; {' and '.join(JUDGED)} kernels can")
-    if settings.target != "cpu":
-        from kernelwright.target import Target
-
-        raise ConfigError(
-            f"nothing here can execute a kernel for {Target.load(settings.target).title}; leave --target out for the CPU"
-        )
     the_task = Task.from_path(task)
+    from kernelwright.dsl.kernel import Kernel
+
+    the_kernel = Kernel.from_path(kernel, dsl=dsl)
+    _require_judged(the_kernel.dsl, settings.target)
     from kernelwright.judge import Judge
 
     with _waiting(as_json), Judge(threads=settings.threads or None) as judge:
         verdict = judge.verify(
             the_task,
-            kernel,
-            dsl=dsl,
+            the_kernel,
+            target=settings.target,
             track=settings.track,
             timing=settings.timing,
             compile_contender=settings.compile,
@@ -68,6 +61,21 @@ def verify_command(
 
         Console().print(verdict_panel(verdict))
     return 0 if verdict.ok else 2 if verdict.status == "unusable_task" else 1
+
+
+def _require_judged(dsl: str, target: str) -> None:
+    """Refuse by name what nothing here can execute, instead of failing obscurely."""
+    from kernelwright.dsl.language import installed
+    from kernelwright.errors import ConfigError
+    from kernelwright.judge.offdevice import setting
+    from kernelwright.target import Target
+
+    known = sorted({*installed(), "python"})
+    if dsl not in known:
+        also = f"{dsl} is not installed" if dsl in LANGUAGES else f"there is no language {dsl!r}"
+        raise ConfigError(f"{also}; kernels in these can be judged: {', '.join(known)}")
+    if setting(dsl, target) is None and target not in ("cpu", "auto"):
+        raise ConfigError(f"{dsl} kernels run on the CPU, not on {Target.load(target).title}; leave --target out")
 
 
 def _waiting(quiet: bool) -> AbstractContextManager[Any]:

@@ -23,11 +23,12 @@ REFEREE_SECONDS = 900.0
 @dataclass(frozen=True)
 class Times:
     """Wall-clock limits in seconds. Loading a kernel file may take `load`, and up to `build` while a compiler is at work; a call
-    may take `run`, or `slower` times what the reference takes, whichever is more."""
+    may take `run` (`interpreted` without its device), or `slower` times what the reference takes, whichever is more."""
 
     load: float = 60.0
     build: float = 300.0
     run: float = 20.0
+    interpreted: float = 120.0
     slower: float = 300.0
 
 

@@ -16,9 +16,10 @@ from kernelwright.judge import bundle, observe, trace
 from kernelwright.judge.channel import ChannelError, close_all
 from kernelwright.judge.conversation import Conversation, Times
 from kernelwright.judge.limits import GIB, Limits
+from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.template import Template
-from kernelwright.judge.verdict import Status, Trials
+from kernelwright.judge.verdict import Build, CompiledFor, Status, Trials
 from kernelwright.task import Task
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
@@ -38,8 +39,13 @@ class Held:
 class Session(Conversation):
     """One verdict in the making."""
 
-    def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times) -> None:
+    def __init__(
+        self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times, setting: Setting | None = None
+    ) -> None:
         super().__init__(template, task, kernel, threads, times)
+        self.setting = setting
+        self.compiled: dict[str, CompiledFor] = {}
+        self._launched = 0
         self.facts: dict[str, Any] = {}
         self.trials: list[dict[str, Any]] = []
         self.reference = ""
@@ -82,7 +88,8 @@ class Session(Conversation):
             self.warnings.append("NO SANDBOX: this machine offers neither namespaces nor landlock; the kernel ran unconfined")
         process = self.candidate.process()
         self._baseline = trace.mapped_files(process) if process else set()
-        if not self.candidate.observe():
+        # An interpreter's time is spent in Python and numpy: where it goes says nothing about a kernel that runs in it.
+        if self.setting is None and not self.candidate.observe():
             self.warnings.append(
                 "where the time goes could not be observed from outside (no perf events); only the trace was used"
             )
@@ -95,6 +102,8 @@ class Session(Conversation):
                     "init": self._init,
                     "seed": self.facts["seed"],
                     "threads": self.threads,
+                    "stage": self.setting.stage if self.setting else None,
+                    "target": self.setting.sheet() if self.setting else None,
                 },
                 self._init_fds,
                 doing="loading the kernel",
@@ -142,6 +151,8 @@ class Session(Conversation):
                 Status.cheating,
                 f"track {track} allows {allowed}, but forward called torch operators: {', '.join(forbidden[:6])}",
             )
+        if self.setting is not None and not self._launched:
+            raise Rejected(Status.cheating, f"the file is judged as {self.setting.dsl}, but forward launched no {self.setting.dsl} kernel")
         if self._compiler and track == "pure":
             raise Rejected(Status.cheating, "track pure allows no library to compute, but the kernel used torch.compile")
         self.judge_time(track)
@@ -153,9 +164,28 @@ class Session(Conversation):
 
     def judge_time(self, track: str) -> None:
         """The second witness: where the time of all calls so far was spent, seen from outside. Asked again after timing."""
+        if self.setting is not None:
+            return
         odd = observe.suspicion(self._candidate().seen, self._copied) if track == "pure" else ""
         if odd:
             raise Rejected(Status.cheating, f"track pure allows no library to compute, but {odd}")
+
+    def compile_for_targets(self) -> None:
+        """Have what was launched compiled for each target: an interpreter accepts what a compiler does not."""
+        assert self.setting is not None
+        for number, target in enumerate(self.setting.targets):
+            doing = f"compiling for {target.title} ({target.arch})"
+            reply, fds = self.ask_candidate(
+                {"op": "compile_for", "target": self.setting.sheet(number)}, doing=doing, seconds=self.times.build
+            )
+            close_all(fds)
+            figures = compiled_for(target, reply, self.facts)
+            why = does_not_fit(target, figures)
+            if why:
+                raise Rejected(Status.build_failed, f"{doing}: {why}", build=Build(message=why))
+            self.compiled[target.name] = figures
+            told = [str(note)[:300] for note in _entries(reply.get("notes"))]
+            self.warnings += [note for note in told if note not in self.warnings]
 
     def rush(self) -> None:
         """Blocks of calls in quick succession, each on data of its own, as the clock makes them, with outputs checked: replaying
@@ -171,7 +201,7 @@ class Session(Conversation):
 
     def _rush_block(self, calls: int) -> None:
         drawn, fds = self.ask_referee({"op": "draw_timed", "calls": calls, "seed": self._dice.getrandbits(48)})
-        seconds = calls * max(self.times.run, self.times.slower * float(self.facts.get("eager_seconds", 0)))
+        seconds = calls * self._call_limit()
         try:
             message = {"op": "time_prepare", "header": drawn["header"], "align": self._dice.getrandbits(32)}
             self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + seconds)
@@ -211,7 +241,7 @@ class Session(Conversation):
 
     def _run_trial(self, number: int, *, traced: bool, hold: bool, skew: bool = False, strided: bool = False) -> None:
         drawn, fds = self.ask_referee({"op": "draw", "trial": number})
-        seconds = max(self.times.run, self.times.slower * float(self.facts.get("eager_seconds", 0)))
+        seconds = self._call_limit()
         # Half of the calls find their data where the last ones lay: a cache keyed by pointers must then be wrong.
         if self._dice.random() < 0.5:
             self._align = self._dice.getrandbits(32)
@@ -239,6 +269,8 @@ class Session(Conversation):
             seen, _ = self.ask_candidate({"op": "trace_off"}, doing="a call of forward", seconds=seconds)
             self._operators |= {str(name) for name in _entries(seen.get("operators"))}
             self._compiler = seen.get("compiler") is True
+            launched = seen.get("launches")
+            self._launched = launched if type(launched) is int else 0
             copied = seen.get("copied")
             self._copied = min(copied, self._most_copied()) if type(copied) is int and copied > 0 else 0
         reply, sent = self.ask_candidate(
@@ -267,6 +299,11 @@ class Session(Conversation):
             self._held.append(Held(reply["outputs"], sent[0]))
         else:
             close_all(sent[:1])
+
+    def _call_limit(self) -> float:
+        """Seconds that one call may take."""
+        least = self.times.run if self.setting is None else self.times.interpreted
+        return max(least, self.times.slower * float(self.facts.get("eager_seconds", 0)))
 
     def _most_copied(self) -> int:
         """No kernel has reason to copy its data more often than this; what it claims beyond explains nothing."""

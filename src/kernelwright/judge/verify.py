@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.dsl.kernel import Kernel
-from kernelwright.judge import clock
+from kernelwright.judge import clock, offdevice
 from kernelwright.judge.channel import ChannelError
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
@@ -46,6 +46,7 @@ class Judge:
         self.times = times or Times()
         self.template = Template(self.threads)
         self._rivals = Rivals(self.template, self.threads)
+        self._stages: dict[str, Template] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
         self._timing = threading.Lock()
         self._target: Target | None = None
@@ -59,6 +60,8 @@ class Judge:
     def close(self) -> None:
         """End every process that belongs to this judge."""
         self.template.close()
+        for template in self._stages.values():
+            template.close()
 
     def verify(
         self,
@@ -66,13 +69,15 @@ class Judge:
         kernel: Kernel | str | Path,
         *,
         dsl: str | None = None,
+        target: str = "auto",
         track: Track = "pure",
         timing: bool = True,
         compile_contender: bool = True,
         budget_s: float = 5.0,
     ) -> Verdict:
         """The verdict on one kernel. Raises TaskError or KernelFileError for files that cannot be judged at all; everything that
-        is the kernel's doing is in the verdict. `budget_s` bounds the referee's trials and the clock's rounds, each."""
+        is the kernel's doing is in the verdict. `budget_s` bounds the referee's trials and the clock's rounds, each. `target` (names
+        with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed."""
         started = time.monotonic()
         task = task if isinstance(task, Task) else Task.from_path(task)
         kernel = as_kernel(kernel, dsl)
@@ -83,13 +88,20 @@ class Judge:
             "dsl": dsl or kernel.dsl,
             "track": track,
         }
-        with Session(self.template, task, kernel, self.threads, self.times) as session:
+        setting = offdevice.setting(fields["dsl"], target)
+        if setting is not None:
+            timing = False
+            fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
+        template = self._template_for(setting)
+        with Session(template, task, kernel, self.threads, self.times, setting) as session:
             try:
                 session.open()
                 session.load()
                 session.run_trials(budget_s)
                 session.rush()
                 session.judge_track(track)
+                if setting is not None:
+                    session.compile_for_targets()
                 flags = self._task_flags(session)
                 measured = self._measure(session, compile_contender, budget_s) if timing else None
                 session.judge_time(track)
@@ -102,8 +114,16 @@ class Judge:
                 fields |= {"mismatch": rejected.mismatch, "build": rejected.build}
             fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
             fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
+            fields |= {"compiled_for": session.compiled or None}
             fields |= {"warnings": tuple(session.warnings), "seconds": round(time.monotonic() - started, 3)}
         return Verdict(**fields)
+
+    def _template_for(self, setting: offdevice.Setting | None) -> Template:
+        """The process that workers are forked from. A language without its device has one of its own, in which its stage is
+        imported: an interpreter must not be in the process of a kernel that is timed."""
+        if setting is None:
+            return self.template
+        return self._stages.setdefault(setting.stage, Template(self.threads, preload=(setting.stage,)))
 
     def _task_flags(self, session: Session) -> tuple[str, ...]:
         """What the task cannot tell, found once per task."""
@@ -161,6 +181,11 @@ def default_threads() -> int:
 def _praise(session: Session, measured: clock.Measurement | None) -> str:
     ran = session.trials_run()
     text = f"right in {session.trials_passed} trials over {len(ran.distributions)} distributions"
+    if session.setting is not None:
+        return f"{text}, in the {session.setting.execution}; " + "; ".join(
+            f"compiles for {figures.architecture} (predicted, not measured: {figures.predicted_ms:.3g} ms on {name})"
+            for name, figures in session.compiled.items()
+        )
     if measured is None or measured.timing is None:
         return text
     timing = measured.timing
