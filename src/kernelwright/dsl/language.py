@@ -1,14 +1,18 @@
 """What a language plugs in: lowering a sketch to a kernel file, what it needs of the machine, and its skills.
 
 A language is one object found under the entry point group `kernelwright.dsl`, so that another package can add one.
+
+A language of a device that is not at hand also names its `stage`: a module that makes the language run in the candidate's process
+all the same (an interpreter, an emulator), and compiles what was launched for the targets asked for. docs/add-a-language.md
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kernelwright.errors import ConfigError
 from kernelwright.sketch.nodes import Sketch
@@ -18,7 +22,10 @@ State = Sequence[tuple[str, Sequence[int], str, bool]]
 
 
 class Language(Protocol):
-    """One DSL. `lower` raises SketchError for what it cannot express; `facts` is what `doctor` shows."""
+    """One DSL. `lower` raises SketchError for what it cannot express; `facts` is what `doctor` shows.
+
+    Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `stage` (the name of a
+    module with the functions of `Stage`). Without them a kernel is executed natively."""
 
     name: str
     skills: Path
@@ -28,6 +35,36 @@ class Language(Protocol):
 
     def facts(self) -> dict[str, str]:
         """What of this machine the language uses, and what is missing, by name."""
+
+
+class Stage(Protocol):
+    """The functions of a stage module. It is imported in the judge's template, where nothing foreign runs, and used in the
+    sandboxed process of one candidate, where our files cannot be read any more: whatever it needs, it imports at its top."""
+
+    def install(self, target: Mapping[str, Any]) -> None:
+        """Before the kernel file is loaded: redirect what the language needs. `target` is the sheet of the (first) target."""
+
+    def scene(self, *, calling: bool) -> AbstractContextManager[Any]:
+        """Open around every piece of foreign code: loading and constructing (calling=False), each call of forward (True)."""
+
+    def launches(self) -> int:
+        """How many kernels of the language have been launched so far."""
+
+    def compile_for(self, target: Mapping[str, Any]) -> Mapping[str, Any]:
+        """After the trials: compile what was launched for a target (its sheet). Gives {"compiler": text, "kernels": [figures…]}
+        with the fields of `judge.offdevice.KernelFigures`; raises `CompileFailed` with the compiler's first error."""
+
+    def notes(self) -> Sequence[str]:
+        """What the reader of the verdict should know about how the kernel was executed."""
+
+
+class CompileFailed(Exception):
+    """A stage's compiler refused a kernel for a target. The first argument is its first error, with the place."""
+
+
+def installed() -> tuple[str, ...]:
+    """The names of all installed languages; none of them is imported."""
+    return tuple(entry.name for entry in entry_points(group="kernelwright.dsl"))
 
 
 def languages() -> dict[str, Language]:
@@ -41,5 +78,5 @@ def language(name: str) -> Language:
         if entry.name == name:
             found: Language = entry.load()
             return found
-    known = ", ".join(sorted(entry.name for entry in entry_points(group="kernelwright.dsl")))
+    known = ", ".join(sorted(installed()))
     raise ConfigError(f"there is no language {name!r}; installed are: {known}")

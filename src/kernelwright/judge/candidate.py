@@ -2,7 +2,7 @@
 
 In (requests, one at a time): `load` (source, constructor arguments, seed), `weights`, `time_prepare`/`time_go`/… (stopwatch.py),
 `refill` (new values into the same tensors), `collect` (outputs of the last block and its inputs as they are now), `held` (outputs
-of an earlier call once more), `forget`, `trace_on`, `trace_off`. Out: replies with tensors as sealed bundles; a failure of the
+of an earlier call once more), `forget`, `trace_on`, `trace_off`, `compile_for` (a language's stage compiles what was launched). Out: replies with tensors as sealed bundles; a failure of the
 kernel is a reply too: {"ok": false, "kind", "type", "error", "trace"}.
 
 A correctness trial and a timed block are the same three requests, run by the same lines of code: nothing on the stack, in the
@@ -19,11 +19,12 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from kernelwright.dsl.language import CompileFailed
 from kernelwright.judge import bundle
 from kernelwright.judge.channel import Channel, Message, close_all
 from kernelwright.judge.stopwatch import Stopwatch
@@ -48,16 +49,22 @@ _memset, _memmove = ctypes.memset, ctypes.memmove
 class Contender:
     """One loaded kernel and what is kept between requests."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Mapping[str, Any] | None = None) -> None:
         self.model: Any = None
         self.stopwatch = Stopwatch(self.call)
         self.held: list[Any] = []
         self.around: Any = _nothing
+        self.stages = stages or {}
+        self.stage: Any = None
+        """The module that makes a language run without its device (`Stage` in dsl/language.py)."""
 
     def call(self, inputs: Sequence[Any]) -> Any:
         """The one way in which a kernel is ever called."""
-        with self.around, _no_grad():
+        with self.around, _no_grad(), self._scene(calling=True):
             return self.model(*inputs)
+
+    def _scene(self, *, calling: bool) -> Any:
+        return _nothing if self.stage is None else self.stage.scene(calling=calling)
 
     def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         op = message["op"]
@@ -82,19 +89,29 @@ class Contender:
         if op == "trace_off":
             seen, self.around = self.around, _nothing
             compiled = any(name.startswith(("torch._inductor.compile_fx", "torch._inductor.codecache")) for name in sys.modules)
-            return {"ok": True, "operators": sorted(seen.operators)[:200], "copied": seen.copied, "compiler": compiled}, []
+            launched = self.stage.launches() if self.stage else 0
+            told = {"operators": sorted(seen.operators)[:200], "copied": seen.copied, "compiler": compiled}
+            return {"ok": True, **told, "launches": launched}, []
+        if op == "compile_for":
+            with self._scene(calling=False):
+                figures = dict(self.stage.compile_for(message["target"]))
+            return {"ok": True, **figures, "notes": list(self.stage.notes())[:20]}, []
         raise ValueError(f"unknown request {op!r}")
 
     def load(self, message: Message, fd: int) -> tuple[Message, list[int]]:
         """Run the kernel file and construct its class under the seed, as the referee constructed the reference."""
         args, kwargs = _unpack(message["init"], fd, writable=True)
         torch.set_num_threads(int(message["threads"]))
-        module = _run_file(message["source"])
+        if message.get("stage"):
+            self.stage = self.stages[message["stage"]]
+            self.stage.install(message["target"])
+        with self._scene(calling=False):
+            module = _run_file(message["source"])
         kind = getattr(module, message["class"], None)
         if kind is None:
             raise NoSuchClass(f"the kernel file defines no class {message['class']}")
         torch.manual_seed(int(message["seed"]))
-        with _no_grad():
+        with _no_grad(), self._scene(calling=False):
             self.model = kind(*args, **kwargs)
         if hasattr(self.model, "eval"):
             self.model.eval()
@@ -138,7 +155,7 @@ class NoSuchClass(Exception):
 
 def serve(channel: Channel) -> None:
     """Answer until the parent is gone. Every reply carries the number of its request."""
-    contender = Contender()
+    contender = Contender(dict(sys.modules))
     for name in [name for name in sys.modules if name.split(".")[0] == "kernelwright"]:
         del sys.modules[name]  # a kernel file stands alone: it cannot import us
     while True:
@@ -176,7 +193,7 @@ def describe_failure(error: BaseException) -> Message:
 
 def _is_build_failure(error: BaseException) -> bool:
     return isinstance(
-        error, SyntaxError | ImportError | subprocess.CalledProcessError | NoSuchClass | FileNotFoundError
+        error, SyntaxError | ImportError | subprocess.CalledProcessError | NoSuchClass | FileNotFoundError | CompileFailed
     ) or getattr(error, "while_loading", False)
 
 

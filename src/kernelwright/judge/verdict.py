@@ -86,14 +86,34 @@ class Build(Frozen):
     excerpt: str = ""
 
 
+class KernelFigures(Frozen):
+    """What the compiler says of one launched kernel, and how much of a core it can fill."""
+
+    name: str
+    registers: int | None = None
+    shared_memory: int | None = None
+    spills: int | None = None
+    threads: int | None = None
+    """Threads in a block."""
+    blocks: int | None = None
+    """Blocks in the grid of the launch."""
+    occupancy: float | None = None
+    limiter: str | None = None
+
+
 class CompiledFor(Frozen):
-    """What the compiler of a target that is not at hand says of a kernel; the time is a prediction, never a measurement."""
+    """What the compiler of a target that is not at hand says of a kernel; the time is a prediction, never a measurement. With
+    several launches: the most registers and shared memory, all spills, the lowest occupancy and what limits it."""
 
     registers: int | None = None
     shared_memory: int | None = None
     spills: int | None = None
     occupancy: float | None = None
+    limiter: str | None = None
     predicted_ms: float | None = None
+    architecture: str = ""
+    compiler: str = ""
+    kernels: tuple[KernelFigures, ...] = ()
 
 
 FAILURE_FIELDS = {"mismatch": {Status.wrong_values, Status.wrong_shape, Status.wrong_dtype}, "build": {Status.build_failed}}

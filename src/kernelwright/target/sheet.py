@@ -33,11 +33,18 @@ class Target:
     last_level_cache: int = 0
     caches: dict[str, int] = field(default_factory=dict)
     shared_memory: int = 0
+    """Per core (multiprocessor, compute unit)."""
+    shared_memory_per_block: int = 0
+    """What one block may have at most; 0 means as much as the core has."""
     registers: int = 0
+    """32-bit registers per core."""
+    registers_per_thread: int = 255
     memory: int = 0
     arch: str = ""
     features: tuple[str, ...] = ()
     threads_per_core: int = 1
+    blocks_per_core: int = 32
+    warp: int = 32
     origin: str = "vendor"
     source: str = ""
 

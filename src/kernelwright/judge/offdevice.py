@@ -1,0 +1,126 @@
+"""Languages whose device is not at hand: how such a kernel is executed, and what its compiler says for the targets asked for.
+
+In: the language of a kernel and the names of targets. Out: `Setting` (None for a language that runs natively), then `CompiledFor`
+of each target from the figures that the candidate's process reports. The compiler ran there, because it executes foreign code; so
+its figures are taken as plain numbers, and occupancy and the predicted time are worked out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import entry_points
+from typing import Any
+
+from kernelwright.errors import ConfigError
+from kernelwright.judge.roofline import Work
+from kernelwright.judge.verdict import CompiledFor, Execution, KernelFigures
+from kernelwright.target import Target
+from kernelwright.target.occupancy import occupancy
+from kernelwright.target.predict import Launch, predicted_seconds
+
+DEFAULT_TARGET = "h100"
+"""What a GPU kernel is compiled for when nobody says."""
+MOST_KERNELS = 64
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a kernel of a language is executed without its device."""
+
+    dsl: str
+    execution: Execution
+    stage: str
+    targets: tuple[Target, ...]
+
+    def sheet(self, number: int = 0) -> dict[str, Any]:
+        """A target as plain data, for the candidate's process."""
+        return asdict(self.targets[number])
+
+
+def setting(dsl: str, target: str = "auto") -> Setting | None:
+    """The setting for a language, or None when its kernels run natively. `target` is a name, several names with commas, or
+    "auto"; "cpu" means auto too, since that is where an interpreter runs."""
+    entry = next((entry for entry in entry_points(group="kernelwright.dsl") if entry.name == dsl), None)
+    if entry is None:
+        return None
+    language = entry.load()
+    stage = getattr(language, "stage", None)
+    if stage is None:
+        return None
+    names = [name.strip() for name in target.split(",") if name.strip()]
+    if not names or names[0] in ("auto", "cpu"):
+        names = [getattr(language, "default_target", DEFAULT_TARGET)]
+    targets = tuple(Target.load(name) for name in names)
+    for each in targets:
+        if each.kind == "cpu":
+            raise ConfigError(f"{dsl} kernels are for GPUs; {each.name} is none")
+    return Setting(dsl, getattr(language, "execution", "interpreter"), stage, targets)
+
+
+def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -> CompiledFor:
+    """One target's entry of the verdict from what the candidate's process said."""
+    kernels: list[KernelFigures] = []
+    launches: list[Launch] = []
+    for item in _entries(reply.get("kernels"))[:MOST_KERNELS]:
+        figures = KernelFigures(
+            name=str(item.get("name", "kernel"))[:200],
+            registers=_number(item.get("registers")),
+            shared_memory=_number(item.get("shared_memory")),
+            spills=_number(item.get("spills")),
+            threads=_number(item.get("threads")),
+            blocks=_number(item.get("blocks")),
+        )
+        found = occupancy(
+            target,
+            threads=figures.threads or target.warp,
+            registers=figures.registers or 0,
+            shared_memory=figures.shared_memory or 0,
+        )
+        kernels.append(figures.model_copy(update={"occupancy": round(found.fraction, 4), "limiter": found.limiter}))
+        launches.append(Launch(found, figures.blocks))
+    work = Work.from_facts(facts)
+    seconds = predicted_seconds(
+        target, bytes_moved=work.read_bytes + work.written_bytes, flops=work.flops, dtype=work.dtype, launches=launches
+    )
+    narrow = min(kernels, key=lambda kernel: kernel.occupancy or 0.0, default=None)
+    return CompiledFor(
+        registers=_most(kernel.registers for kernel in kernels),
+        shared_memory=_most(kernel.shared_memory for kernel in kernels),
+        spills=_total(kernel.spills for kernel in kernels),
+        occupancy=narrow.occupancy if narrow else None,
+        limiter=narrow.limiter if narrow else None,
+        predicted_ms=round(seconds * 1e3, 6) if kernels else None,
+        architecture=target.arch,
+        compiler=str(reply.get("compiler", ""))[:100],
+        kernels=tuple(kernels),
+    )
+
+
+def does_not_fit(target: Target, compiled: CompiledFor) -> str:
+    """Why a kernel that compiles could not be launched on the target all the same, or nothing."""
+    for kernel in compiled.kernels:
+        room = target.shared_memory_per_block or target.shared_memory
+        if room and (kernel.shared_memory or 0) > room:
+            return f"{kernel.name} needs {kernel.shared_memory:,} bytes of shared memory in a block, {target.title} has {room:,}"
+        if kernel.occupancy == 0:
+            return f"a block of {kernel.name} does not fit on {target.title}: too many {kernel.limiter}"
+    return ""
+
+
+def _entries(value: Any) -> Sequence[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _number(value: Any) -> int | None:
+    return value if type(value) is int and 0 <= value < 1 << 62 else None
+
+
+def _most(values: Any) -> int | None:
+    known = [value for value in values if value is not None]
+    return max(known) if known else None
+
+
+def _total(values: Any) -> int | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None

@@ -1,0 +1,49 @@
+"""A predicted time for a kernel that cannot be run here: bytes, operations and occupancy in, seconds out. Never a measurement.
+
+The roofline, lowered where the launches cannot reach it: a core needs enough warps in flight to hide the latency of memory and of
+arithmetic, and a grid with few blocks leaves cores idle (whole waves count). Each launch costs its overhead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kernelwright.target.occupancy import Occupancy
+from kernelwright.target.sheet import Target
+
+LAUNCH_SECONDS = 2.5e-6
+"""From one kernel's end to the next one's begin when launches are queued (order of magnitude on current GPUs)."""
+ENOUGH_FOR_MEMORY = 0.4
+ENOUGH_FOR_ARITHMETIC = 0.25
+"""Occupancies from which on bandwidth and arithmetic saturate for streaming and for unrolled kernels (rule of thumb)."""
+ATTAINABLE = 0.85
+"""Of the data sheet's figures, what well-tuned kernels reach."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launched kernel as the prediction sees it."""
+
+    occupancy: Occupancy
+    blocks: int | None
+
+
+def predicted_seconds(target: Target, *, bytes_moved: int, flops: int, dtype: str, launches: Sequence[Launch]) -> float:
+    """The time of one call. The work is spread over the launches as one; the worst of them decides what share is attainable."""
+    fill = min((launch.occupancy.fraction for launch in launches), default=1.0)
+    busy = max((_busy(target, launch) for launch in launches), default=1.0)
+    memory = bytes_moved / (target.bandwidth * ATTAINABLE * min(1.0, fill / ENOUGH_FOR_MEMORY) * min(1.0, 2 * busy))
+    peak = target.peak(dtype) * ATTAINABLE * min(1.0, fill / ENOUGH_FOR_ARITHMETIC) * busy
+    return max(memory, flops / peak if peak else 0.0) + LAUNCH_SECONDS * len(launches)
+
+
+def _busy(target: Target, launch: Launch) -> float:
+    """The share of the cores that have work, averaged over the waves of the grid."""
+    if not launch.blocks:
+        return 1.0
+    slots = target.cores * max(1, launch.occupancy.blocks)
+    waves = -(-launch.blocks // slots)
+    if waves > 1:
+        return launch.blocks / (waves * slots)
+    return min(1.0, launch.blocks / target.cores)
