@@ -63,7 +63,7 @@ def measure(run: Callable[[], Any]) -> Footprint:
     """The footprint of `run`. When it cannot finish on fake tensors (it reads values, or raises), what it held until then."""
     counter = _LiveBytes()
     kept = 0
-    with _quiet("torch._subclasses.fake_tensor"), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True), counter:
+    with quietly("torch._subclasses.fake_tensor"), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True), counter:
         try:
             result = run()
             kept = counter.live
@@ -74,7 +74,7 @@ def measure(run: Callable[[], Any]) -> Footprint:
 
 
 @contextlib.contextmanager
-def _quiet(name: str) -> Iterator[None]:
+def quietly(name: str) -> Iterator[None]:
     """torch logs a traceback for every operator that refuses its shapes; the real run tells the user in one sentence."""
     logger = logging.getLogger(name)
     level = logger.level
