@@ -1,7 +1,7 @@
 """A trusted contender's process: runs the reference itself, eager or under torch.compile, so that a kernel has a rival to race.
 
-In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads}; `compile` {header} with one set of
-inputs, which compiles (for mode "compile") and calls twice; then the stopwatch's `time_*` messages. Out: replies with `ok`.
+In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads}; `compile`, which calls
+it twice on inputs of its own drawing and so compiles it; then the stopwatch's `time_*` messages. Out: replies with `ok`.
 The calling path is that of a candidate: one `no_grad` around one call, the same stopwatch, the same thread count, the same
 allocator.
 """
@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 
-from kernelwright.judge import bundle
 from kernelwright.judge.channel import Channel, ChannelClosed, Message, close_all
 from kernelwright.judge.stopwatch import Stopwatch
 from kernelwright.task import Task
@@ -30,6 +29,7 @@ class Rival:
 
     def __init__(self) -> None:
         self.model: Any = None
+        self.loaded: Any = None
         self.stopwatch = Stopwatch(self.call)
 
     def call(self, inputs: Sequence[Any]) -> Any:
@@ -47,7 +47,7 @@ class Rival:
             return {"ok": True}, []
         if op == "compile":
             started = time.monotonic()
-            inputs = bundle.unpack(message["header"], fds[0], writable=True)
+            inputs = self.loaded.draw(1)[0]
             for _ in range(2):
                 self.call(inputs)
             return {"ok": True, "seconds": time.monotonic() - started}, []
@@ -57,7 +57,8 @@ class Rival:
         """Construct the reference as the referee does; under "compile" the graph is compiled at the first call."""
         torch.set_num_threads(int(message["threads"]))
         task = Task.from_source(message["source"], path=message["path"], class_name=message["class_name"])
-        self.model = load_task(task).construct(int(message["init_seed"]))
+        self.loaded = load_task(task)
+        self.model = self.loaded.construct(int(message["init_seed"]))
         if message["mode"] == "compile":
             _prepare_compiler(Path.cwd())
             self.model = torch.compile(self.model)

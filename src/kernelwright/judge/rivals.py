@@ -1,18 +1,21 @@
 """The contenders that a kernel is timed against: workers that run the reference in eager mode and under torch.compile.
 
-In: a task. Out: workers, loaded and idle. They are trusted, kept between verdicts on the same task (constructing and compiling
-costs seconds), and stopped in between. torch.compile failing is a warning, never a failed verdict.
+In: a task. Out: workers, loaded and idle. Constructing and compiling cost seconds, so both begin in the background as soon as a task
+is known (`prepare`), while the kernel is still being written or tried; compiling takes its turn with timed phases, which it would
+disturb. Contenders are trusted, kept between verdicts on the same task, and stopped in between. torch.compile failing is a warning,
+never a failed verdict.
 """
 
 from __future__ import annotations
 
 import os
+import threading
+from concurrent.futures import Future
 from pathlib import Path
 
 from kernelwright.errors import JudgeError
-from kernelwright.judge.channel import ChannelError, close_all
+from kernelwright.judge.channel import ChannelError
 from kernelwright.judge.limits import Limits
-from kernelwright.judge.session import Session
 from kernelwright.judge.template import Template
 from kernelwright.judge.worker import Worker
 from kernelwright.task import Task
@@ -24,57 +27,56 @@ ROOMY = Limits(memory=1 << 46, file_bytes=1 << 46)
 
 
 class Rivals:
-    """Keeps the contenders of the last tasks. Used under the judge's timing lock."""
+    """Keeps the contenders of the last tasks. `timing` is the lock under which contenders are timed: held while one compiles."""
 
-    def __init__(self, template: Template, threads: int) -> None:
+    def __init__(self, template: Template, threads: int, timing: threading.Lock) -> None:
         self._template = template
         self._threads = threads
-        self._kept: dict[tuple[str, str], Worker | str] = {}
+        self._timing = timing
+        self._mine = threading.Lock()
+        self._kept: dict[tuple[str, str], Future[Worker]] = {}
+
+    def prepare(self, task: Task, *, compiled: bool) -> None:
+        """Begin to construct (and compile) the task's contenders; returns at once."""
+        for mode in ("eager", "compile") if compiled else ("eager",):
+            self._contender(task, mode)
 
     def eager(self, task: Task) -> Worker:
         """The reference as it is."""
-        found = self._kept.get((task.hash, "eager"))
-        if isinstance(found, Worker) and not found.stopped:
-            return found
-        worker = self._open(task, "eager")
-        self._keep(task, "eager", worker)
-        return worker
+        return self._contender(task, "eager").result()
 
-    def compiled(self, session: Session) -> tuple[Worker | None, str]:
-        """The reference under torch.compile, or None and why not."""
-        key = (session.task.hash, "compile")
-        found = self._kept.get(key)
-        if isinstance(found, str):
-            return None, found
-        if isinstance(found, Worker) and not found.stopped:
-            return found, ""
+    def compiled(self, task: Task) -> tuple[Worker | None, str]:
+        """The reference under torch.compile, or None and why not. Waits for the compiler: not to be called under the lock."""
         try:
-            worker = self._open(session.task, "compile")
+            return self._contender(task, "compile").result(), ""
         except JudgeError as error:
             return None, str(error)
-        drawn, fds = session.ask_referee({"op": "draw_timed", "calls": 1, "seed": 1})
-        warning = ""
-        try:
-            header = {"size": drawn["header"]["size"], "tree": drawn["header"]["tree"]["l"][0]}
-            reply, _ = worker.request({"op": "compile", "header": header}, fds, timeout=COMPILE_SECONDS)
-            if not reply.get("ok"):
-                warning = f"torch.compile cannot run this task: {str(reply.get('error'))[:200]}"
-        except ChannelError as error:
-            warning = f"torch.compile did not finish: {error}"
-        finally:
-            close_all(fds)
-        if warning:
-            worker.stop()
-            self._keep(session.task, "compile", warning)
-            return None, warning
-        self._keep(session.task, "compile", worker)
-        return worker, ""
 
     def rest(self) -> None:
         """Stop all that are kept until they are needed again."""
-        for worker in self._kept.values():
-            if isinstance(worker, Worker) and not worker.stopped:
+        for future in list(self._kept.values()):
+            if (worker := _ready(future)) is not None:
                 worker.pause()
+
+    def _contender(self, task: Task, mode: str) -> Future[Worker]:
+        with self._mine:
+            found = self._kept.get((task.hash, mode))
+            if found is None or ((worker := _ready(found)) is not None and worker.stopped):
+                found = Future()
+                self._keep(task, mode, found)
+                threading.Thread(target=self._start, args=(task, mode, found), daemon=True).start()
+            return found
+
+    def _start(self, task: Task, mode: str, future: Future[Worker]) -> None:
+        try:
+            worker = self._open(task, mode)
+            if mode == "compile":
+                with self._timing:
+                    self._compile(worker)
+            worker.pause()
+            future.set_result(worker)
+        except BaseException as error:
+            future.set_exception(error)
 
     def _open(self, task: Task, mode: str) -> Worker:
         worker = self._template.spawn(
@@ -91,14 +93,31 @@ class Rivals:
             raise JudgeError(f"{task.path}: the {mode} contender did not start: {reply.get('error')}")
         return worker
 
-    def _keep(self, task: Task, mode: str, worker: Worker | str) -> None:
-        self._kept[(task.hash, mode)] = worker
+    def _compile(self, worker: Worker) -> None:
+        try:
+            reply, _ = worker.request({"op": "compile"}, timeout=COMPILE_SECONDS)
+        except ChannelError as error:
+            worker.stop()
+            raise JudgeError(f"torch.compile did not finish: {error}") from error
+        if not reply.get("ok"):
+            worker.stop()
+            raise JudgeError(f"torch.compile cannot run this task: {str(reply.get('error'))[:200]}")
+
+    def _keep(self, task: Task, mode: str, future: Future[Worker]) -> None:
+        self._kept[(task.hash, mode)] = future
         tasks = list(dict.fromkeys(key[0] for key in self._kept))
         for old in tasks[:-KEPT_TASKS]:
             for key in [key for key in self._kept if key[0] == old]:
-                gone = self._kept.pop(key)
-                if isinstance(gone, Worker):
-                    gone.stop()
+                self._kept.pop(key).add_done_callback(_end)
+
+
+def _ready(future: Future[Worker]) -> Worker | None:
+    return future.result() if future.done() and future.exception() is None else None
+
+
+def _end(future: Future[Worker]) -> None:
+    if (worker := _ready(future)) is not None:
+        worker.stop()
 
 
 def _cache() -> Path:

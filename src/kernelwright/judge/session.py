@@ -146,7 +146,11 @@ class Session(Conversation):
         calls, forbidden = trace.judge_calls(self._operators, track)
         self.library_calls = [*calls, *foreign]
         if forbidden:
-            allowed = "no library to compute" if track == "pure" else "only library GEMM, convolution, sorting, FFT and linear algebra beside the kernel"
+            allowed = (
+                "no library to compute"
+                if track == "pure"
+                else "only library GEMM, convolution, sorting, FFT and linear algebra beside the kernel"
+            )
             raise Rejected(
                 Status.cheating,
                 f"track {track} allows {allowed}, but forward called torch operators: {', '.join(forbidden[:6])}",

@@ -45,10 +45,10 @@ class Judge:
         self.threads = threads or default_threads()
         self.times = times or Times()
         self.template = Template(self.threads)
-        self._rivals = Rivals(self.template, self.threads)
         self._stages: dict[str, Template] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
         self._timing = threading.Lock()
+        self._rivals = Rivals(self.template, self.threads, self._timing)
         self._target: Target | None = None
 
     def __enter__(self) -> Judge:
@@ -62,6 +62,10 @@ class Judge:
         self.template.close()
         for template in self._stages.values():
             template.close()
+
+    def prepare(self, task: Task, *, compile_contender: bool = True) -> None:
+        """Begin with the contenders of a task whose kernels will be timed: torch.compile takes as long as writing a kernel does."""
+        self._rivals.prepare(task, compiled=compile_contender)
 
     def verify(
         self,
@@ -96,6 +100,8 @@ class Judge:
         with Session(template, task, kernel, self.threads, self.times, setting) as session:
             try:
                 session.open()
+                if timing:
+                    self.prepare(task, compile_contender=compile_contender)
                 session.load()
                 session.run_trials(budget_s)
                 session.rush()
@@ -136,13 +142,13 @@ class Judge:
         """The timed phase: one at a time per judge, since two would disturb each other."""
         assert session.candidate is not None
         assert session.referee is not None
+        eager = self._rivals.eager(session.task)
+        compiled, warning = self._rivals.compiled(session.task) if compile_contender else (None, "")
+        if warning:
+            session.warnings.append(warning)
         with self._timing:
             if self._target is None:
                 self._target = Target.host()
-            eager = self._rivals.eager(session.task)
-            compiled, warning = self._rivals.compiled(session) if compile_contender else (None, "")
-            if warning:
-                session.warnings.append(warning)
             try:
                 measured = clock.measure(
                     session.candidate,
