@@ -30,13 +30,27 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, validate_default=True)
 
     target: str = Field("cpu", description="hardware that kernels are for; a name that `kernelwright doctor` lists")
-    track: Literal["pure", "hybrid"] = Field("pure", description="whether library GEMM, convolution, sorting, FFT and linear algebra are allowed in a kernel")
+    track: Literal["pure", "hybrid"] = Field(
+        "pure", description="whether library GEMM, convolution, sorting, FFT and linear algebra are allowed in a kernel"
+    )
     timing: bool = Field(True, description="time a correct kernel against PyTorch")
     compile: bool = Field(True, description="time torch.compile too")
     clock_seconds: float = Field(
         5.0, gt=0, le=3600, description="seconds for a verdict's trials, and again for its timed rounds"
     )
     threads: int = Field(0, ge=0, le=4096, description="threads for every contender; 0 means one for each physical core")
+    store: str = Field("", description="where runs and answers are kept: a folder or a database URL; empty: the data folder")
+    model: str = Field(
+        "builtin", description="who thinks: builtin, openai:NAME, anthropic:NAME, URL:NAME, mailbox:DIR, replay:FILE"
+    )
+    designer_model: str = Field("", description="another model for the Designer; empty: the same as model")
+    coder_model: str = Field("", description="another model for the Coder; empty: the same as model")
+    base_url: str = Field("", description="server for openai:NAME and anthropic:NAME instead of the provider's own")
+    max_cost: float | None = Field(None, gt=0, description="US dollars that one run may spend on models")
+    max_tokens: int | None = Field(None, gt=0, description="tokens, in and out, that one run may spend on models")
+    model_calls: int = Field(4, ge=1, le=256, description="calls of a model that may be open at once")
+    model_timeout: float = Field(600.0, gt=0, description="seconds until a call of a model is given up")
+    model_retries: int = Field(4, ge=0, le=20, description="times that a failed call of a model is tried again")
 
     @classmethod
     def settings_customise_sources(

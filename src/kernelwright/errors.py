@@ -67,3 +67,17 @@ class JudgeError(KernelwrightError):
 
 class ConfigError(KernelwrightError):
     """A setting that is unknown or has a value that makes no sense."""
+
+
+class StoreError(KernelwrightError):
+    """The store cannot be read or written (full disk, damaged file, unknown run); what it held otherwise is kept."""
+
+
+class ModelError(KernelwrightError):
+    """A language model that did not give a usable answer: no key, no connection, an error of the server, nonsense."""
+
+
+class BudgetReached(KernelwrightError):
+    """The next call of a model could exceed what the run may spend. Not a failure of the run: its best so far stands."""
+
+    exit_code = 1

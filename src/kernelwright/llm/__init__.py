@@ -1,0 +1,20 @@
+"""Language models behind one door: an Ask in, an Answer out, never more spent than the run allows.
+
+1. `ask.py`: the nouns Ask and Answer; an ask's key is its identity.
+2. `model.py`: the Model protocol and `open_model`, which reads a spec (`openai:NAME`, `anthropic:NAME`, `URL:NAME`, `mailbox:DIR`,
+   `replay:FILE`) and puts memory, limits and recording around the model it names.
+3. `remote.py`: servers of the OpenAI and Anthropic dialects, with streaming, time-outs and retries; `prices.py` what they cost.
+4. `mailbox.py`: each ask a file, each answer a file. `replay.py`: strict recordings.
+5. `limits.py`: Limits and the Ledger that keeps to them. `secrets.py`: where keys come from and how they are kept out of text.
+
+Nothing here runs, parses or trusts what a model says: an answer is text.
+"""
+
+from __future__ import annotations
+
+from kernelwright.errors import BudgetReached, ModelError
+from kernelwright.llm.ask import Answer, Ask, Finish, Form
+from kernelwright.llm.limits import Ledger, Limits, Spent
+from kernelwright.llm.model import Model, open_model
+
+__all__ = ["Answer", "Ask", "BudgetReached", "Finish", "Form", "Ledger", "Limits", "Model", "ModelError", "Spent", "open_model"]

@@ -1,0 +1,177 @@
+"""The journal of one job in the database: begin, append, finish, resume, list, load.
+
+Facts that the readers of a journal know by name: `status`, `speedup` (a judged kernel); `role`, `tokens_in`, `tokens_out`,
+`cost_usd`, `recalled` (an answer of a model, see Answer.facts); `seconds`. Others are kept and shown as they are.
+
+A resumed run replays its job from the start. A step that is in the journal (same kind, inputs and result) is then recognised and
+not written again, so that the journal of a run that was killed ten times reads like that of one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from kernelwright.errors import StoreError
+from kernelwright.store import tables
+from kernelwright.store.nouns import Identity, RunRecord, Step
+from kernelwright.store.run import Run
+from kernelwright.store.tables import Database
+
+RUNNING, INTERRUPTED = "running", "interrupted"
+
+
+def begin(database: Database, job: Mapping[str, Any], run_id: str | None) -> Run:
+    """Open the journal of a new run."""
+    run = Run(run_id or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}", dict(job), database)
+    now = time.time()
+    values = {"id": run.id, "job": _dump(run.job), "status": RUNNING, "owner": owner(), "started": now, "touched": now}
+    try:
+        with database.write() as connection:
+            connection.execute(tables.runs.insert().values(**values))
+    except sa.exc.IntegrityError as error:
+        raise StoreError(f"{database.title}: there is a run {run.id} already") from error
+    return run
+
+
+def append(
+    database: Database,
+    run_id: str,
+    kind: str,
+    reason: str,
+    inputs: dict[str, str],
+    result: str | None,
+    facts: dict[str, Any],
+    *,
+    seconds: float,
+) -> int:
+    """Write a step and the time the run has used; its number is the next one of the run."""
+    now = time.time()
+    values = {"kind": kind, "reason": reason, "inputs": _dump(inputs), "result": result, "facts": _dump(facts), "at": now}
+    with database.write() as connection:
+        last = connection.execute(sa.select(sa.func.max(tables.steps.c.number)).where(tables.steps.c.run == run_id)).scalar()
+        number = int(last or 0) + 1
+        connection.execute(tables.steps.insert().values(run=run_id, number=number, **values))
+        connection.execute(_row(run_id).values(touched=now, seconds=seconds))
+    return number
+
+
+def finish(database: Database, run_id: str, status: str, best: str | None, *, seconds: float) -> None:
+    """Close a run."""
+    with database.write() as connection:
+        values = {"status": status, "best": best, "owner": "", "touched": time.time(), "seconds": seconds}
+        connection.execute(_row(run_id).values(**values))
+
+
+def resume(database: Database, prefix: str) -> Run:
+    """Open the journal of an earlier run again, for one process only."""
+    record = load(database, prefix)
+    table = tables.runs
+    with database.write() as connection:
+        held = connection.execute(sa.select(table.c.owner).where(table.c.id == record.id)).scalar() or ""
+        if held != owner() and alive(held):
+            raise StoreError(
+                f"run {record.id} is being worked on by process {held.split('|')[2]}; wait for it, or stop it first"
+            )
+        taken = table.update().where(table.c.id == record.id, table.c.owner == held).values(status=RUNNING, owner=owner())
+        if connection.execute(taken).rowcount != 1:
+            raise StoreError(f"run {record.id} was resumed by another process at this moment")
+    past: dict[Identity, list[int]] = {}
+    for step in record.steps:
+        past.setdefault(step.identity, []).append(step.number)
+    return Run(record.id, record.job, database, past, record.seconds)
+
+
+def listing(database: Database) -> list[RunRecord]:
+    """All runs, the newest first, without their steps."""
+    with database.read() as connection:
+        rows = connection.execute(sa.select(tables.runs).order_by(tables.runs.c.started.desc(), tables.runs.c.id)).all()
+    return [_record(row, ()) for row in rows]
+
+
+def load(database: Database, prefix: str) -> RunRecord:
+    """The run whose id begins so, with its steps. StoreError when there is none, or more than one."""
+    table = tables.runs
+    with database.read() as connection:
+        rows = connection.execute(sa.select(table).where(table.c.id.startswith(prefix, autoescape=True)).limit(9)).all()
+        exact = [row for row in rows if row.id == prefix]
+        if not rows or not prefix:
+            raise StoreError(f"there is no run {prefix!r} in {database.title}; `kernelwright runs` lists them")
+        if len(rows) > 1 and not exact:
+            raise StoreError(f"{prefix!r} could be each of {', '.join(row.id for row in rows)}; write more of it")
+        row = (exact or rows)[0]
+        found = connection.execute(
+            sa.select(tables.steps).where(tables.steps.c.run == row.id).order_by(tables.steps.c.number)
+        ).all()
+    return _record(row, tuple(found))
+
+
+def owner() -> str:
+    """This process, so that no other can be mistaken for it: host, boot, process id, and when it started."""
+    return "|".join((socket.gethostname(), _boot(), str(os.getpid()), _birth(os.getpid())))
+
+
+def alive(held: str) -> bool:
+    """Whether the process of an owner mark still runs. One on another machine is given the benefit of the doubt."""
+    if not held:
+        return False
+    host, boot, process, birth = held.split("|")
+    if host != socket.gethostname():
+        return True
+    return boot == _boot() and _birth(int(process)) == birth
+
+
+def _boot() -> str:
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def _birth(process: int) -> str:
+    """When a process started, in clock ticks since boot; "" when it is not there (process ids are used again)."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def _record(row: Any, rows: tuple[Any, ...]) -> RunRecord:
+    steps: list[Step] = []
+    damaged: list[str] = []
+    for found in rows:
+        try:
+            inputs, facts = _parse(found.inputs), _parse(found.facts)
+            steps.append(Step(found.number, found.kind, found.reason, inputs, found.result, facts, found.at))
+        except ValueError:
+            damaged.append(f"step {found.number}")
+    try:
+        job = _parse(row.job)
+    except ValueError:
+        job = {}
+        damaged.insert(0, "job")
+    status = INTERRUPTED if row.status == RUNNING and not alive(row.owner) else row.status
+    return RunRecord(row.id, job, status, row.best, row.started, row.touched, row.seconds, tuple(steps), tuple(damaged))
+
+
+def _row(run_id: str) -> sa.Update:
+    return tables.runs.update().where(tables.runs.c.id == run_id)
+
+
+def _dump(data: dict[str, Any]) -> str:
+    return json.dumps(data, sort_keys=True, default=str)
+
+
+def _parse(text: str) -> dict[str, Any]:
+    data = json.loads(text)
+    if not isinstance(data, dict):
+        raise ValueError("not an object")
+    return data
