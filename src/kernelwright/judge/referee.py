@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import dataclasses
 import secrets
+import time
 from collections import OrderedDict
 from typing import Any
 
@@ -38,6 +39,8 @@ from kernelwright.judge.weights import constants, randomised
 from kernelwright.task import Task
 from kernelwright.task.load import load_task, require_outputs
 
+CHEAP_DRAW = 0.05
+"""Seconds for one set of inputs up to which every timed block has a base of its own."""
 REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
 
@@ -55,6 +58,7 @@ class Referee:
         self.budget = 5.0
         self._timed: list[list[Any]] = []
         self._timed_base: list[Any] | None = None
+        self._draw_seconds = 0.0
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self.facts, self._nan_share = first_run(self.reference, self.seed)
         self.reach = self.facts["longest_reduction"]
@@ -120,9 +124,12 @@ class Referee:
         return nulls.flags(self.reference, (self.expect(trial) for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
-        """Input sets for one timed block: the task's own distribution, changed anew for every block and call."""
-        if self._timed_base is None:
-            self._timed_base = self.loaded.draw(self.seed + 7)[0]
+        """Input sets for one timed block: the task's own distribution, changed anew for every block and call. Where drawing is cheap,
+        each block starts from a draw of its own: what remembers a base and finds out what was done to it is wrong, too."""
+        if self._timed_base is None or self._draw_seconds < CHEAP_DRAW:
+            started = time.perf_counter()
+            self._timed_base = self.loaded.draw(seed)[0]
+            self._draw_seconds = time.perf_counter() - started
         base = self._timed_base
         if freshen.changes_anything(base):
             self._timed = [freshen.freshen(base, seed + call) for call in range(calls)]

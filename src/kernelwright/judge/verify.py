@@ -111,6 +111,7 @@ class Judge:
                 flags = self._task_flags(session)
                 measured = self._measure(session, compile_contender, budget_s) if timing else None
                 session.judge_time(track)
+                session.look_back()
                 fields |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
                 if measured is not None:
                     fields |= {"timing": measured.timing}
