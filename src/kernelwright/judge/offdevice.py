@@ -102,7 +102,9 @@ def does_not_fit(target: Target, compiled: CompiledFor) -> str:
     for kernel in compiled.kernels:
         room = target.shared_memory_per_block or target.shared_memory
         if room and (kernel.shared_memory or 0) > room:
-            return f"{kernel.name} needs {kernel.shared_memory:,} bytes of shared memory in a block, {target.title} has {room:,}"
+            return (
+                f"{kernel.name} needs {kernel.shared_memory:,} bytes of shared memory in a block, {target.title} has {room:,}"
+            )
         if kernel.occupancy == 0:
             return f"a block of {kernel.name} does not fit on {target.title}: too many {kernel.limiter}"
     return ""

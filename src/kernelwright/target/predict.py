@@ -31,8 +31,8 @@ class Launch:
 
 def predicted_seconds(target: Target, *, bytes_moved: int, flops: int, dtype: str, launches: Sequence[Launch]) -> float:
     """The time of one call. The work is spread over the launches as one; the worst of them decides what share is attainable."""
-    fill = min((launch.occupancy.fraction for launch in launches), default=1.0)
-    busy = max((_busy(target, launch) for launch in launches), default=1.0)
+    fill = max(0.01, min((launch.occupancy.fraction for launch in launches), default=1.0))
+    busy = max(0.001, max((_busy(target, launch) for launch in launches), default=1.0))
     memory = bytes_moved / (target.bandwidth * ATTAINABLE * min(1.0, fill / ENOUGH_FOR_MEMORY) * min(1.0, 2 * busy))
     peak = target.peak(dtype) * ATTAINABLE * min(1.0, fill / ENOUGH_FOR_ARITHMETIC) * busy
     return max(memory, flops / peak if peak else 0.0) + LAUNCH_SECONDS * len(launches)

@@ -71,9 +71,9 @@ class Redirect(TorchFunctionMode):  # type: ignore[misc]
         result = func(*args, **kwargs)
         if func in _UNINITIALISED and type(result) is torch.Tensor:
             _spoil(result)
-        if self.calling and func in _FACTORIES and not wanted and type(result) is torch.Tensor:
-            setattr(result, HOST, True)
-        elif func in _KEEP_HOST and args and getattr(args[0], HOST, False) and type(result) is torch.Tensor:
+        if (self.calling and func in _FACTORIES and not wanted and type(result) is torch.Tensor) or (
+            func in _KEEP_HOST and args and getattr(args[0], HOST, False) and type(result) is torch.Tensor
+        ):
             setattr(result, HOST, True)
         return result
 
@@ -140,7 +140,9 @@ def _cpu(tensor: Any, *_: Any, **__: Any) -> Any:
 
 def _numpy(tensor: Any, *args: Any, **kwargs: Any) -> Any:
     if on_device(tensor):
-        raise TypeError("can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.")
+        raise TypeError(
+            "can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+        )
     return tensor.numpy(*args, **kwargs)
 
 

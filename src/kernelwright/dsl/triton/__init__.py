@@ -1,0 +1,40 @@
+"""Triton: tiles as blocks of a GPU program, written from a sketch and executed with or without a GPU.
+
+1. `stage`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
+2. `copies`       two copies of Triton in one process: one interprets, one compiles
+3. `interpreter`  the patched interpreter: `halves` (bf16), `reductions`, `memory` (bounds), `libdevice`, `driver`
+4. `ahead`        launches → the compiler's figures
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kernelwright.dsl.language import State
+from kernelwright.errors import SketchError
+from kernelwright.sketch.nodes import Sketch
+
+
+class Triton:
+    """The language object that the entry point names."""
+
+    name = "triton"
+    skills = Path(__file__).parent / "skills"
+    execution = "interpreter"
+    stage = "kernelwright.dsl.triton.stage"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, its Triton kernels and `ModelNew`."""
+        raise SketchError("the Triton coder is not here yet")
+
+    def facts(self) -> dict[str, str]:
+        """Triton's version, and what it can do here."""
+        try:
+            return {"triton": version("triton"), "without a GPU": "interpreted, and compiled for the target"}
+        except PackageNotFoundError:
+            return {"triton": "missing: pip install 'kernelwright[triton]'"}
+
+
+LANGUAGE = Triton()
