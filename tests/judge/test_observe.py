@@ -12,6 +12,7 @@ import pytest
 from kernelwright.judge.observe import Observer, Sighting, suspicion
 
 OWN, TORCH, GOMP = "/home/kernel/tmp/k.so", "/v/torch/lib/libtorch_cpu.so", "/v/torch/lib/libgomp.so.1"
+PYTHON = "/usr/bin/python3.11"
 BLAS, NUMPY = "/v/numpy.libs/libscipy_openblas64_-x.so", "/v/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so"
 
 
@@ -24,6 +25,8 @@ BLAS, NUMPY = "/v/numpy.libs/libscipy_openblas64_-x.so", "/v/numpy/_core/_multia
         ({TORCH: 10, OWN: 200}, 0, ""),
         ({TORCH: 100}, 1 << 30, ""),
         ({TORCH: 5}, 0, ""),
+        ({TORCH: 30, PYTHON: 500, OWN: 5}, 0, ""),
+        ({TORCH: 100, PYTHON: 300}, 0, "libtorch"),
         ({BLAS: 10, OWN: 90}, 0, "BLAS"),
         ({NUMPY: 60, OWN: 40}, 0, "numpy"),
         ({NUMPY: 5, OWN: 100}, 0, ""),

@@ -39,6 +39,9 @@ NUMPY = re.compile(r"/(numpy|scipy)(\.libs)?/.*\.so|/lib(?:scipy)[^/]*\.so")
 TORCH = re.compile(r"/libtorch_cpu[^/]*\.so")
 RUNTIME = re.compile(r"/lib(gomp|omp|iomp5|python|c10|torch_python)[^/]*\.so|/_ctypes[^/]*\.so|/ld-linux|^\[v|/python3[^/]*$")
 """Waiting and calling: threads spin in OpenMP's library, Python interprets. No work is done there, so it is left out of shares."""
+INTERPRETER = re.compile(r"/lib(python|torch_python)[^/]*\.so|/python3[^/]*$")
+SMALL_BESIDE_PYTHON = 0.1
+"""A kernel that is written in Python itself spends its time interpreting; what turns its lists into tensors is small beside that."""
 
 
 @dataclass
@@ -182,7 +185,8 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
     if array >= 8 and array > 0.3 * working:
         return f"{100 * array / working:.0f} % of forward's CPU time was spent in numpy"
     explained = PER_CALL + PER_BLOCK * seen.blocks / max(1, seen.calls) + copied_bytes / 2e9
-    if torch >= 8 and torch > 0.3 * working and seen.seconds_per_call(TORCH) > explained:
+    beside_python = torch > SMALL_BESIDE_PYTHON * (working + seen.count(INTERPRETER))
+    if torch >= 8 and torch > 0.3 * working and beside_python and seen.seconds_per_call(TORCH) > explained:
         return (
             f"{100 * torch / working:.0f} % of forward's CPU time was spent inside libtorch, which no traced operator explains"
         )
