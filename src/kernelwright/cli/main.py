@@ -25,6 +25,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("verify", "verify_command", "Judge a kernel: is it right, is it honest, how fast is it."),
     "generate": ("generate", "generate_command", "Make a verified kernel for a task."),
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
+    "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
     "task": ("task", "task_command", "Describe and check a task."),
     "audit": ("audit", "audit_command", "Run the gallery of cheats and honest kernels through the judge."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),

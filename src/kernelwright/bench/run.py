@@ -1,0 +1,99 @@
+"""All entries of a benchmark: several at a time, each finished one on disk at once, and somebody told about it.
+
+In: entries and options. Out: a ledger with a record for every entry. Tasks are generated and judged by `jobs` threads; the judge lets
+only one of them time, while the others wait (judge/verify.py). A second start with `resume` does what is left.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from importlib import metadata
+from pathlib import Path
+
+from kernelwright import __version__
+from kernelwright.agents.drafts import Drafter
+from kernelwright.bench.collect import Entry
+from kernelwright.bench.contest import Contest, lost
+from kernelwright.bench.kernels import Kernels
+from kernelwright.bench.ledger import Ledger
+from kernelwright.bench.record import Machine, Options, Record
+from kernelwright.judge import Judge
+from kernelwright.judge.verify import default_threads
+from kernelwright.target.cpu import describe_host
+
+Tell = Callable[[Record, int, int], None]
+"""Called with each finished record, how many are done and how many there are."""
+
+
+def run(entries: list[Entry], options: Options, out: Path, *, resume: bool, jobs: int, tell: Tell) -> Ledger:
+    """Do what is not done yet."""
+    kernels = Kernels(Path(options.kernels)) if options.kernels else None
+    ledger = Ledger(out, options, describe_machine(), resume=resume)
+    left = [entry for entry in entries if entry.key not in ledger.records]
+    done = len(entries) - len(left)
+    if not left:
+        return ledger
+    with Drafter() as drafter, Judge() as judge, ThreadPoolExecutor(jobs) as pool:
+        contest = Contest(judge, drafter, options, out, kernels)
+
+        def one(entry: Entry) -> Record:
+            if ledger.fatal(entry.key):
+                record = lost(entry, options)
+            else:
+                ledger.begin(entry.key)
+                record = contest.enter(entry)
+            ledger.finish(record)
+            return record
+
+        waiting: set[Future[Record]] = set()
+        queue = iter(left)
+        try:
+            # No more than one task waits for a thread: an interrupt then ends the run as soon as those at work are done.
+            for entry in queue:
+                waiting.add(pool.submit(one, entry))
+                if len(waiting) > jobs:
+                    ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    done = _told(ended, done, len(entries), tell)
+            while waiting:
+                ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                done = _told(ended, done, len(entries), tell)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return ledger
+
+
+def _told(ended: set[Future[Record]], done: int, total: int, tell: Tell) -> int:
+    for future in ended:
+        done += 1
+        tell(future.result(), done, total)
+    return done
+
+
+def describe_machine() -> Machine:
+    """This machine, as the report names it."""
+    host = describe_host()
+    return Machine(
+        cpu=host.title or host.name,
+        cores=host.cores,
+        threads=default_threads(),
+        memory_gb=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
+        system=platform.platform(),
+        python=platform.python_version(),
+        torch=metadata.version("torch"),
+        compiler=_first_line(["g++", "--version"]),
+        kernelwright=__version__,
+        commit=_first_line(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]),
+    )
+
+
+def _first_line(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout.splitlines() or [""])[0].strip() if done.returncode == 0 else ""

@@ -1,0 +1,153 @@
+"""`kernelwright bench`: suites or folders of tasks in; report.json, report.md, report.html out. `bench compare A B` holds two reports
+against each other, `bench report DIR` writes the files of an unfinished run, `bench readme REPORT…` the table of the README.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from kernelwright.errors import ConfigError
+
+if TYPE_CHECKING:
+    from kernelwright.bench.collect import Entry
+    from kernelwright.bench.record import Options, Record
+    from kernelwright.bench.report import Report
+
+CONTENDERS = ("eager", "compile")
+
+
+def bench_command(
+    paths: Annotated[list[str], typer.Argument(help="Suites (core, fused, modern), folders, files; or: compare A B.")],
+    dsl: Annotated[str, typer.Option(help="Language of the kernels.")] = "cpp",
+    target: Annotated[str, typer.Option(help="Hardware the kernels are for.")] = "auto",
+    track: Annotated[
+        Literal["pure", "hybrid", "auto"], typer.Option(help="auto: hybrid only where no pure kernel was found.")
+    ] = "pure",
+    effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "quick",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks.")] = None,
+    text: Annotated[
+        str, typer.Option("--filter", help="Only tasks whose name contains this (several: a,b), or of this family.")
+    ] = "",
+    shard: Annotated[str, typer.Option(help="I/N: the I-th of N equal parts, evenly spread.")] = "",
+    kernels: Annotated[Path | None, typer.Option(help="Judge the kernels of this folder instead of making some.")] = None,
+    contenders: Annotated[str, typer.Option(help="What to time against, with commas; eager always is.")] = ",".join(CONTENDERS),
+    max_reference_seconds: Annotated[float, typer.Option(min=0.001, help="References slower than this are not run.")] = 10.0,
+    scale: Annotated[float, typer.Option(min=0.001, max=1.0, help="Multiply every size of a task by this.")] = 1.0,
+    jobs: Annotated[int, typer.Option(min=1, help="Tasks at a time; only one of them is timed.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Make, judge and time a kernel for every task of a suite, and report."""
+    from kernelwright.agents.effort import preset
+    from kernelwright.bench.collect import collect, select
+    from kernelwright.bench.record import Options
+
+    preset(effort)
+    options = Options(
+        dsl=dsl,
+        target=target,
+        track=track,
+        effort=effort,
+        contenders=_contenders(contenders),
+        timing=not no_timing,
+        scale=scale,
+        max_reference_seconds=max_reference_seconds,
+        kernels=str(kernels) if kernels else None,
+    )
+    entries = select(collect(paths), text=text, limit=limit, shard=shard)
+    if not entries:
+        raise ConfigError("no task is left by --filter, --limit and --shard")
+    title = f"{', '.join(dict.fromkeys(entry.suite for entry in entries))} in {dsl}"
+    folder = out or Path("kernelwright-out") / f"bench-{'-'.join(dict.fromkeys(entry.suite for entry in entries))}-{dsl}"
+    report = _run(entries, options, folder, title, resume=resume, jobs=jobs)
+    _show(report, folder, as_json)
+    return 0
+
+
+def _run(entries: list[Entry], options: Options, folder: Path, title: str, *, resume: bool, jobs: int) -> Report:
+    from kernelwright.bench.report import build, write
+    from kernelwright.bench.run import run
+
+    with _progress(len(entries)) as tell:
+        ledger = run(entries, options, folder, resume=resume, jobs=jobs, tell=tell)
+    records = [ledger.records[entry.key] for entry in entries if entry.key in ledger.records]
+    report = build(title, options, ledger.sessions, records, len(entries))
+    write(report, folder)
+    return report
+
+
+def _show(report: Report, folder: Path, as_json: bool) -> None:
+    from kernelwright.bench.markdown import headline
+
+    if as_json:
+        facts = report.model_dump(mode="json", exclude={"records", "groups"})
+        print(json.dumps({"folder": str(folder), "complete": report.complete, **facts}))
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    console.print(Markdown(headline(report)))
+    for failure in report.failures:
+        console.print(f"  {failure.outcome}: {failure.count}", highlight=False)
+    console.print(f"[dim]{folder / 'report.html'}  {folder / 'report.md'}  {folder / 'report.json'}[/dim]", soft_wrap=True)
+
+
+def _contenders(text: str) -> tuple[str, ...]:
+    named = tuple(dict.fromkeys(["eager", *(word.strip() for word in text.split(",") if word.strip())]))
+    unknown = [name for name in named if name not in CONTENDERS]
+    if unknown:
+        raise ConfigError(f"contender {unknown[0]!r} is unknown; choose from {', '.join(CONTENDERS)}")
+    return named
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Any]:
+    """A line for each finished task, and on a terminal a bar with the time that is left. All on stderr."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    started, first = time.monotonic(), [0]
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("bench", total=total, left="")
+
+        def tell(record: Record, done: int, count: int) -> None:
+            first[0] = first[0] or done - 1
+            pace = (time.monotonic() - started) / max(1, done - first[0])
+            left = f"{_clock(pace * (count - done))} left"
+            progress.update(bar, completed=done, left=left)
+            line = f"{done:4d}/{count} {record.key:52} {_told(record)}  {record.seconds:.1f} s"
+            console.print(line + ("" if console.is_terminal else f"  ({left})"), highlight=False, markup=False, soft_wrap=True)
+
+        yield tell
+
+
+def _told(record: Record) -> str:
+    timing = record.timing
+    if timing is None:
+        return record.outcome if record.correct else f"{record.outcome}: {record.reason[:100]}"
+    compiled = f"  {timing.speedup_vs_compile:.2f}x compile" if timing.speedup_vs_compile else ""
+    return f"correct  {timing.speedup:.2f}x eager{compiled}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
