@@ -77,13 +77,14 @@ class GuardedModel:
 
     def _pay(self, ask: Ask, key: str, on_text: OnText | None, redactor: Redactor) -> Answer:
         with self._places, self.ledger.reserve(ask, self._source.price) as reservation:
-            stream = redactor.stream(on_text or _nobody)
+            stream = redactor.stream(on_text) if on_text else None
             try:
-                answer = self._source.fetch(ask, reservation.cap, stream.feed)
+                answer = self._source.fetch(ask, reservation.cap, stream.feed if stream else None)
             except ModelError as error:
                 sentence = redactor.clean(str(error))
             else:
-                stream.end()
+                if stream:
+                    stream.end()
                 sentence = ""
                 answer = replace(answer, text=redactor.clean(answer.text))
                 self.ledger.add(answer)
@@ -110,7 +111,3 @@ class GuardedModel:
                     file.write(line.encode())
             except OSError as error:
                 raise ModelError(f"{self._record}: the recording cannot be written: {error.strerror or error}") from error
-
-
-def _nobody(text: str) -> None:
-    """Where nobody watches the answer arrive."""

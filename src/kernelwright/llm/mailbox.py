@@ -47,7 +47,7 @@ class Mailbox:
         except OSError as error:
             raise ModelError(f"{folder}: the mailbox cannot be made: {error.strerror or error}") from error
 
-    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None]) -> Answer:
+    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None) -> Answer:
         started = time.monotonic()
         with self._lock:
             number = self._number(ask)
@@ -56,7 +56,8 @@ class Mailbox:
             raise ModelError(
                 f"{self._folder / number}.answer.md is empty; write the answer, or delete the file to be asked again"
             )
-        on_text(text)
+        if on_text:
+            on_text(text)
         # Nobody counts tokens here, and nobody is paid by the token.
         return Answer(text=text, tokens_in=0, tokens_out=0, cost_usd=0.0, seconds=time.monotonic() - started)
 

@@ -13,7 +13,7 @@ class Source(Protocol):
 
     name: str
 
-    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None]) -> Answer:
+    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None) -> Answer:
         """Get an answer of at most `cap` tokens, or raise ModelError. Called from several threads."""
         ...
 
