@@ -11,8 +11,8 @@ In: a GemmProblem, loaders of the operands, the epilogue. Out: Pieces (kernels w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from kernelwright.design.contraction.blocks import (
     accumulator,
@@ -48,6 +48,20 @@ def lower_gemm(
         return [Piece((Kernel(names.fresh("gemm"), ()),))]
     pieces = sorted(family.pieces(), key=lambda p: p.cost)
     return pieces + family.other_tiles(at_least=pieces[0].cost)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How the tiles of B along n are walked: the loop (variable, end, step), the first column of a tile, the tile at (k, deep), and the
+    kernels and tensors that this needs."""
+
+    var: str
+    stop: int
+    step: int
+    first: nodes.Index
+    load: Callable[[str, int], Tile]
+    kernels: tuple[Kernel, ...] = ()
+    tensors: tuple[Tensor, ...] = ()
 
 
 class _Gemm:
@@ -87,7 +101,7 @@ class _Gemm:
         if min(p.m, p.n) <= FEW or p.k == 0:
             return []
         tall, wide, deep = self._blocks()
-        finer = (smaller(p.m, tall, 24, 6), smaller(p.n, wide, 32, 16), deep)
+        finer = (smaller(p.m, tall, 24, 6), self.whole_panels(smaller(p.n, wide, 32, 16)), deep)
         shorter = (tall, wide, smaller(p.k, deep, 64, 8))
         found = []
         for blocks, what in ((finer, "finer tiles"), (shorter, "shorter sums")):
@@ -128,12 +142,12 @@ class _Gemm:
         side = 256 if self.machine.level2 // size >= 100_000 else 128
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
-        wide = block(p.n, side, 16)
+        wide = self.whole_panels(block(p.n, side if p.b_constant else side // 2, 16))
         tall = block(p.m, side, 6)
-        deep = p.k if p.k <= 384 else block(p.k, 256, 8)
+        deep = p.k if p.k <= 512 else block(p.k, 384, 8)
         wanted = 2 * self.machine.threads
         while self._tiles(tall, wide) < wanted:
-            lower, narrower = smaller(p.m, tall, 32, 6), smaller(p.n, wide, 32, 16)
+            lower, narrower = smaller(p.m, tall, 32, 6), self.whole_panels(smaller(p.n, wide, 32, 16))
             if lower < tall and (tall >= wide or narrower == wide):
                 tall = lower
             elif narrower < wide:
@@ -141,6 +155,11 @@ class _Gemm:
             else:
                 break
         return tall, wide, deep
+
+    def whole_panels(self, wide: int) -> int:
+        """The width of a tile, rounded up where B is kept in panels."""
+        panel = 64 // BYTES[self.p.dtype]
+        return ceil_div(wide, panel) * panel if self.p.b_constant else wide
 
     def _tiles(self, tall: int, wide: int) -> int:
         return math.prod(self.p.batch) * ceil_div(self.p.m, tall) * ceil_div(self.p.n, wide)
@@ -151,23 +170,55 @@ class _Gemm:
         """Parallel over tiles of the output; each sums over blocks of k in an accumulator tile."""
         p = self.p
         tall, wide, deep = blocks or self._blocks()
-        first, tensors, load_b = self.arranged()
         batch, where = self.batch_axes()
-        i, j, k = (self.names.fresh(stem) for stem in ("i", "j", "k"))
+        i, k = (self.names.fresh(stem) for stem in ("i", "k"))
         start, acc = self.bound(accumulator(p.dtype, tall, wide), "acc")
         a, a_name = self.bound(self.load_a((*where, span(i, tall), span(k, deep))), "a_tile")
-        b, b_name = self.bound(load_b((*where, span(k, deep), span(j, wide))), "b_tile")
+        columns = self.panels(where, wide) if p.b_constant and p.k else self.plain_columns(where, wide)
+        b, b_name = self.bound(columns.load(k, deep), "b_tile")
         body: list[Statement] = [start]
         if p.k:
             step = [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))]
-            begin, end = self.k_range(i, j, tall, wide, deep)
+            begin, end = self.k_range(i, columns.first, tall, wide, deep)
             body.append(loop("range", k, begin, end, deep, step))
-        body += self.finish(acc, (*where, span(i, tall), span(j, wide)))
-        nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", j, 0, p.n, wide, body)])
+        body += self.finish(acc, (*where, span(i, tall), span(columns.first, wide)))
+        nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", columns.var, 0, columns.stop, columns.step, body)])
         kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
         used = tall * wide * self._tiles(tall, wide) / (math.prod(p.batch) * p.m * p.n)
         busy = min(1.0, self._tiles(tall, wide) / self.machine.threads)
-        return Piece((*first, kernel), tensors, (), self.cost(self.efficiency(tall, wide) * busy / used))
+        return Piece((*columns.kernels, kernel), columns.tensors, (), self.cost(self.efficiency(tall, wide) * busy / used))
+
+    def plain_columns(self, where: tuple[nodes.Axis, ...], wide: int) -> Columns:
+        """B as it lies in memory; a task packs what it needs of it."""
+        j = self.names.fresh("j")
+
+        def load(k: str, deep: int) -> Tile:
+            return self.load_b((*where, span(k, deep), span(j, wide)))
+
+        return Columns(j, self.p.n, wide, index(j), load)
+
+    def panels(self, where: tuple[nodes.Axis, ...], wide: int) -> Columns:
+        """A constant B is brought once to panels as wide as a cache line, [n / panel, k, panel], which products read from front to
+        back. Columns are then counted in panels."""
+        p, fresh = self.p, self.names.fresh
+        panel = 64 // BYTES[p.dtype]
+        count = ceil_div(p.n, panel)
+        name = fresh("b_panels")
+        batch, outer = self.batch_axes()
+        j, k = fresh("j"), fresh("k")
+        deep = block(p.k, 64)
+        tile = self.wide(self.load_b((*outer, span(k, deep), span(mul(j, panel), panel))))
+        store = nodes.Store(name, (*outer, at(j), span(k, deep), span(0, panel)), tile)
+        nest = loop("parallel", j, 0, count, 1, [loop("range", k, 0, p.k, deep, [store])])
+        pack = Kernel(fresh("pack_b"), tuple(self.batched([nest], batch)), once=True)
+        tensor = Tensor(name, ints(*p.batch, count, p.k, panel), p.dtype, "temp")
+        var = fresh("j")
+
+        def load(k: str, deep: int) -> Tile:
+            region = (*where, span(var, wide // panel), span(k, deep), span(0, panel))
+            return nodes.Reshape(nodes.Permute(nodes.Load(name, region, 0), (1, 0, 2)), ints(deep, wide))
+
+        return Columns(var, count, wide // panel, mul(var, panel), load, (pack,), (tensor,))
 
     @staticmethod
     def efficiency(tall: int, wide: int) -> float:
@@ -176,7 +227,7 @@ class _Gemm:
         lanes = ceil_div(wide, 8) * 8 / wide
         return 0.85 / ((1 + 12 / tall + 6 / wide) * lanes)
 
-    def k_range(self, i: str, j: str, tall: int, wide: int, deep: int) -> tuple[nodes.Index, nodes.Index]:
+    def k_range(self, i: str, j: nodes.Index, tall: int, wide: int, deep: int) -> tuple[nodes.Index, nodes.Index]:
         """Blocks of k that can contribute to tile (i, j), given which triangles are zero."""
         p = self.p
         begin: nodes.Index = index(0)
@@ -295,24 +346,25 @@ class _Gemm:
     def split(self) -> Piece:
         """k in parts, each in parallel into its own partial output; a second kernel adds the parts and finishes."""
         p = self.p
-        tall, wide = block(p.m, 256, 6), block(p.n, 256, 16)
+        tall, wide = block(p.m, 256, 6), self.whole_panels(block(p.n, 256, 16))
         deep = block(p.k, 256, 8)
         parts = min(ceil_div(p.k, deep), max(2, ceil_div(4 * self.machine.threads, self._tiles(tall, wide))))
         length = ceil_div(ceil_div(p.k, parts), deep) * deep
         parts = ceil_div(p.k, length)
-        first, tensors, load_b = self.arranged()
         partial = self.names.fresh("partial")
         batch, where = self.batch_axes()
-        s, i, j, k = (self.names.fresh(stem) for stem in ("s", "i", "j", "k"))
+        s, i, k = (self.names.fresh(stem) for stem in ("s", "i", "k"))
         start, acc = self.bound(accumulator(p.dtype, tall, wide), "acc")
         a, a_name = self.bound(self.load_a((*where, span(i, tall), span(k, deep))), "a_tile")
-        b, b_name = self.bound(load_b((*where, span(k, deep), span(j, wide))), "b_tile")
+        columns = self.panels(where, wide) if p.b_constant else self.plain_columns(where, wide)
+        b, b_name = self.bound(columns.load(k, deep), "b_tile")
         begin = mul(s, length)
         inner = loop(
             "range", k, begin, op("min", add(begin, length), p.k), deep, [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))]
         )
-        store = nodes.Store(partial, (*where, at(s), span(i, tall), span(j, wide)), acc)
-        tiles = loop("parallel", i, 0, p.m, tall, [loop("parallel", j, 0, p.n, wide, [start, inner, store])])
+        store = nodes.Store(partial, (*where, at(s), span(i, tall), span(columns.first, wide)), acc)
+        across = loop("parallel", columns.var, 0, columns.stop, columns.step, [start, inner, store])
+        tiles = loop("parallel", i, 0, p.m, tall, [across])
         products = Kernel(
             self.names.fresh("gemm_parts"), tuple(self.batched([loop("parallel", s, 0, parts, 1, [tiles])], batch))
         )
@@ -320,7 +372,8 @@ class _Gemm:
         shape = ints(*p.batch, parts, p.m, p.n)
         bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * BYTES[p.dtype]
         cost = self.cost(self.efficiency(tall, wide), bytes_more)
-        return Piece((*first, products, sums), (*tensors, Tensor(partial, shape, p.dtype, "temp")), (), cost)
+        tensors = (*columns.tensors, Tensor(partial, shape, p.dtype, "temp"))
+        return Piece((*columns.kernels, products, sums), tensors, (), cost)
 
     def _add_parts(self, partial: str, parts: int) -> Kernel:
         p = self.p

@@ -133,15 +133,21 @@ inline void copy_rows(long rows, long columns, const T* from, long from_row, T* 
     for (long c = 0; c < columns; c++) to[r * to_row + c] = from[r * from_row + c];
 }
 
-// Panels of B from memory that is contiguous along n.
+// Panels of B from memory that is contiguous along n; a few at a time, because more of them, a power of two apart, meet in one set
+// of the first cache.
 template <typename T>
 inline void pack_rows(long k, long n, const T* b, long b_row, T* panels) {
-  const long whole = n / PANEL<T> * PANEL<T>;
-  for (long i = 0; i < k; i++) {
-    for (long p = 0; p < whole; p += PANEL<T>)
-      for (int e = 0; e < PANEL<T>; e++) panels[p * k + i * PANEL<T> + e] = b[i * b_row + p + e];
-    if (whole < n)
-      for (int e = 0; e < PANEL<T>; e++) panels[whole * k + i * PANEL<T> + e] = whole + e < n ? b[i * b_row + whole + e] : T(0);
+  constexpr int P = PANEL<T>, GROUP = 4;
+  long p = 0;
+  for (; p + GROUP * P <= n; p += GROUP * P)
+    for (long i = 0; i < k; i++)
+#pragma GCC unroll 4
+      for (int g = 0; g < GROUP; g++)
+        for (int e = 0; e < P; e++) panels[(p + g * P) * k + i * P + e] = b[i * b_row + p + g * P + e];
+  for (; p < n; p += P) {
+    const long width = n - p < P ? n - p : P;
+    for (long i = 0; i < k; i++)
+      for (int e = 0; e < P; e++) panels[p * k + i * P + e] = e < width ? b[i * b_row + p + e] : T(0);
   }
 }
 

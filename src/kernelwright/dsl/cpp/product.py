@@ -32,13 +32,16 @@ SHORT = 8
 
 @dataclass(frozen=True)
 class View:
-    """An operand in memory: element (r, c) is `memory[offset + r * row + c * column]`."""
+    """An operand in memory: element (r, c) is `memory[offset + r * row + c * column]`, for r below `rows` and c below `columns`;
+    beyond them (the tensor ends inside the last tile) the operand is zero and adds nothing."""
 
     memory: str
     offset: Poly
     row: Poly
     column: Poly
     storage: Storage | None
+    rows: Poly
+    columns: Poly
 
     def pointer(self, values: dict[str, Poly] | None = None) -> str:
         offset = self.offset.substitute(values or {})
@@ -59,42 +62,84 @@ def view(scheduler: Scheduler, x: Value, gemm_value: Value) -> View | None:
     nest = Nest(scheduler.around, x.shape, [], set())
     elements = nest.elements({nest.vars[0]: 1, nest.vars[1]: 2})
     elements.of(x, (poly(nest.vars[0]), poly(nest.vars[1])))
-    if elements.borders or len(elements.places) != 1 or elements._runtime:
+    if len(elements.places) != 1 or elements._runtime:
         return None
+    zero = leaf.op != "load" or leaf.data.pad in (None, 0)
+    limits = _limits(elements.borders, nest, x.shape) if zero or not elements.borders else None
+    if limits is None:
+        return None
+    rows, columns = limits
     place = elements.places[0]
     row, column = (place.offset.coefficient(nest.vars[k]) for k in (0, 1))
     if row is None or column is None or {nest.vars[0], nest.vars[1]} & (row.names | column.names):
         return None
     base = place.offset.substitute({nest.vars[0]: poly(0), nest.vars[1]: poly(0)})
-    return View(place.memory, base, row, column, leaf.storage)
+    return View(place.memory, base, row, column, leaf.storage, rows, columns)
+
+
+def _limits(borders: list[Poly], nest: Nest, shape: tuple[Poly, ...]) -> tuple[Poly, ...] | None:
+    """How much of each axis lies inside, if each border is the end of one axis; None for any other border."""
+    extents = list(shape)
+    names = set(nest.vars.values())
+    for border in dict.fromkeys(borders):
+        axis = next((k for k in nest.vars if names & border.names == {nest.vars[k]}), None)
+        step = border.coefficient(nest.vars[axis]) if axis is not None else None
+        if axis is None or step is None or step.constant != -1:
+            return None
+        extents[axis] = combine("min", extents[axis], border.substitute({nest.vars[axis]: poly(0)}) + 1)
+    return tuple(extents)
 
 
 # ---------------------------------------------------------------- one product
 
 
+@dataclass(frozen=True)
+class Left:
+    """A as the micro-kernel takes it: C texts of pointer and strides, and how much of it there is."""
+
+    pointer: str
+    row: str
+    step: str
+    rows: Poly
+    depth: Poly
+
+
+@dataclass(frozen=True)
+class Right:
+    """B likewise; `panel` is empty if B is used in place."""
+
+    pointer: str
+    step: str
+    panel: str
+    depth: Poly
+    columns: Poly
+
+
 def product(scheduler: Scheduler, value: Value) -> None:
     """A tile product: operands in place, packed or computed; sums in the carried tile where there is one."""
     a, b = value.args[:2]
-    rows, columns, depth = value.shape[0], value.shape[1], a.shape[1]
     element = gemm.ELEMENT[value.dtype]
-    a_pointer, a_row, a_step = left_operand(scheduler, a, value)
-    b_pointer, b_step, b_panel = right_operand(scheduler, b, value)
-    fresh = begin_sum(scheduler, value)
+    left = left_operand(scheduler, a, value)
+    right = right_operand(scheduler, b, value)
+    whole = left.rows == value.shape[0] and right.columns == value.shape[1]
+    fresh = begin_sum(scheduler, value, whole=whole)
     target = value.storage
     assert target is not None
     scheduler.around.used.add("gemm")
-    loop = gemm.Loop(to_c(depth), a_step, b_step)
+    depth = combine("min", left.depth, right.depth)
+    loop = gemm.Loop(to_c(depth), left.step, right.step)
     scheduler.out.append(
         gemm.call(
-            value.dtype, to_c(rows), to_c(columns), [loop], a_pointer, a_row, b_pointer, b_panel or f"PANEL<{element}>",
-            target.name, to_c(target.extents[-1]), fresh,
+            value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, right.pointer,
+            right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh,
         )
     )  # fmt: skip
-    count_work(scheduler, (rows, columns, depth))
+    count_work(scheduler, (*value.shape, a.shape[1]))
 
 
-def begin_sum(scheduler: Scheduler, value: Value) -> str:
-    """Gives the product its storage: the carried tile itself if nobody else reads it. Returns the C text of "starts from zero"."""
+def begin_sum(scheduler: Scheduler, value: Value, *, whole: bool) -> str:
+    """Gives the product its storage: the carried tile itself if nobody else reads it. Returns the C text of "starts from zero"; a
+    product that does not cover the `whole` tile adds to one that was set to zero."""
     acc = value.args[2] if len(value.args) == 3 else None
     if acc is not None:
         for inner in scheduler.pending([acc]):
@@ -110,7 +155,9 @@ def begin_sum(scheduler: Scheduler, value: Value) -> str:
     storage = scheduler.declare(value)
     value.storage = storage
     if acc is None or (acc.op == "const" and acc.data == 0):
-        return "true"
+        if whole:
+            return "true"
+        acc = scheduler.builder.number(0, value.dtype, value.shape)
     scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
     return "false"
 
@@ -130,12 +177,13 @@ def _rescaled(scheduler: Scheduler, acc: Value, value: Value) -> Storage | None:
     return at.storage
 
 
-def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> tuple[str, str, str]:
-    """(pointer, stride of a row, stride of k) of A."""
+def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
+    """A in place, or a copy of it."""
     found = view(scheduler, a, gemm_value)
     if found is None:
         storage = computed(scheduler, a, gemm_value)
-        return f"&{storage.name}" if storage.scalar else storage.name, to_c(storage.extents[-1]), "1"
+        name = f"&{storage.name}" if storage.scalar else storage.name
+        return Left(name, to_c(storage.extents[-1]), "1", a.shape[0], a.shape[1])
     step = found.column.constant
     rows = a.shape[0].constant
     far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES
@@ -143,38 +191,73 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> tuple[str
         # turned in memory: rows of k are copied side by side, a few elements apart from a power of two
         pitch = combine("//", a.shape[0] + 15, poly(16)) * 16 + 16
         copy = buffer(scheduler, "a_copy", (a.shape[1], pitch), gemm_value)
-        pieces = (to_c(a.shape[1]), to_c(a.shape[0]), found.pointer(), to_c(found.column), copy.name, to_c(pitch))
+        pieces = (to_c(found.columns), to_c(found.rows), found.pointer(), to_c(found.column), copy.name, to_c(pitch))
         scheduler.out.append(f"copy_rows({', '.join(pieces)});")
-        return copy.name, "1", to_c(pitch)
-    return found.pointer(), to_c(found.row), to_c(found.column)
+        return Left(copy.name, "1", to_c(pitch), found.rows, found.columns)
+    return Left(found.pointer(), to_c(found.row), to_c(found.column), found.rows, found.columns)
 
 
-def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> tuple[str, str, str]:
-    """(pointer, stride of k, stride of a panel) of B; the last is empty if B is used in place."""
+def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
+    """B in place, as panels that a kernel before this one arranged, or copied or computed into panels."""
+    panel = 64 // WIDTH[gemm_value.dtype]
+    arranged = panels_in_memory(scheduler, b, gemm_value, panel)
+    if arranged is not None:
+        return arranged
     found = view(scheduler, b, gemm_value)
     rows = gemm_value.shape[0].constant
-    panel = 64 // WIDTH[gemm_value.dtype]
     few = rows is not None and rows < PACK_ABOVE_ROWS
     depth, columns = b.shape
     if found is not None and found.column.constant == 1:
-        whole = columns.constant is not None and columns.constant % panel == 0
+        whole = found.columns.constant is not None and found.columns.constant % panel == 0
         if (found.storage is not None) or (few and whole):
-            return found.pointer(), to_c(found.row), ""
+            return Right(found.pointer(), to_c(found.row), "", found.rows, found.columns)
     if found is not None and 1 in (found.column.constant, found.row.constant) and not (few and found.column.constant != 1):
         width = combine("//", columns + panel - 1, poly(panel)) * panel
         panels = buffer(scheduler, "panels", (depth, width), gemm_value)
         straight = found.column.constant == 1
         function, stride = ("pack_rows", found.row) if straight else ("pack_columns", found.column)
-        pieces = (to_c(depth), to_c(columns), found.pointer(), to_c(stride), panels.name)
+        pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(stride), panels.name)
         scheduler.out.append(f"{function}({', '.join(pieces)});")
-        return panels.name, str(panel), to_c(depth * panel)
+        return Right(panels.name, str(panel), to_c(found.rows * panel), found.rows, found.columns)
     panels_of = None if few or found is not None else as_panels(scheduler, b, gemm_value, panel)
     if panels_of is not None:
         scheduler.make(panels_of)
         assert panels_of.storage is not None
-        return panels_of.storage.name, str(panel), to_c(depth * panel)
+        return Right(panels_of.storage.name, str(panel), to_c(depth * panel), depth, columns)
     storage = computed(scheduler, b, gemm_value)
-    return storage.name, to_c(storage.extents[-1]), ""
+    return Right(storage.name, to_c(storage.extents[-1]), "", depth, columns)
+
+
+def panels_in_memory(scheduler: Scheduler, b: Value, gemm_value: Value, panel: int) -> Right | None:
+    """B where the sketch loads it as panels [n / panel, k, panel] and turns them to [k, n]: the micro-kernel reads such panels as they
+    are."""
+    if b.op != "reshape" or b.kept or b.storage is not None or b.dtype is not gemm_value.dtype:
+        return None
+    turned = b.args[0]
+    if turned.op != "permute" or turned.data != (1, 0, 2):
+        return None
+    load = turned.args[0]
+    if (
+        load.op != "load"
+        or load.kept
+        or load.storage is not None
+        or load.shape[2].constant != panel
+        or load.data.pad not in (None, 0)
+    ):
+        return None
+    nest = Nest(scheduler.around, load.shape, [], set())
+    elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
+    elements.of(load, nest.index)
+    limits = _limits(elements.borders, nest, load.shape)
+    offset = elements.places[0].offset
+    across, down, along = (offset.coefficient(nest.vars[k]) for k in range(3))
+    if limits is None or across is None or down is None or along is None or elements._runtime:
+        return None
+    if along.constant != 1 or down.constant is None:
+        return None
+    base = offset.substitute(dict.fromkeys(nest.vars.values(), poly(0)))
+    pointer = elements.places[0].memory if base.constant == 0 else f"{elements.places[0].memory} + {to_c(base)}"
+    return Right(pointer, to_c(down), to_c(across), limits[1], limits[0] * panel)
 
 
 def as_panels(scheduler: Scheduler, b: Value, gemm_value: Value, panel: int) -> Value | None:
@@ -244,6 +327,9 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
     left, right = view(scheduler, a, value), view(scheduler, b, value)
     if left is None or right is None or right.column.constant != 1:
         return False
+    inside = left.rows.names | left.columns.names | right.rows.names | right.columns.names
+    if inside & {item.var for item in loops}:
+        return False
     steps = []
     starts = {item.var: item.start for item in loops}
     for item in loops:
@@ -253,25 +339,26 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
         trips = combine("//", item.stop - item.start + item.step - 1, item.step)
         steps.append(gemm.Loop(to_c(trips), to_c(a_step * item.step), to_c(b_step * item.step)))
         scheduler.trips.append(scheduler.most(trips))
-    depth = a.shape[1]
+    depth = combine("min", left.columns, right.rows)
     channel = gemm.Loop(to_c(depth), to_c(left.column), to_c(right.row))
-    short = depth.constant is not None and depth.constant < SHORT
+    short = a.shape[1].constant is not None and a.shape[1].constant < SHORT
     steps = [channel, *steps] if short else [*steps, channel]
     carried = loop.carried[0]
     initial = carried.initial
-    fresh = initial is not None and initial.op == "const" and initial.data == 0
+    whole = left.rows == value.shape[0] and right.columns == value.shape[1]
+    fresh = whole and initial is not None and initial.op == "const" and initial.data == 0
     if fresh:
         scheduler.declare_storage(carried.storage)
     else:
         scheduler.begin_carried(loop)
     target = carried.storage
     call = gemm.call(
-        value.dtype, to_c(value.shape[0]), to_c(value.shape[1]), steps, left.pointer(starts), to_c(left.row),
+        value.dtype, to_c(left.rows), to_c(right.columns), steps, left.pointer(starts), to_c(left.row),
         right.pointer(starts), f"PANEL<{gemm.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
     )  # fmt: skip
     scheduler.out.append(call)
     scheduler.around.used.add("gemm")
-    count_work(scheduler, (*value.shape, depth))
+    count_work(scheduler, (*value.shape, a.shape[1]))
     del scheduler.trips[-len(loops) :]
     for item in loops[1:]:
         item.carried[0].storage.name, item.carried[0].storage.pitch = target.name, target.pitch
