@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from kernelwright.dsl.cfamily.alike import Likeness, Likenesses
 from kernelwright.dsl.cfamily.graph import RESERVED, GraphBuilder, walk
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, from_index, poly
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
@@ -52,6 +53,9 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
     entries: list[Entry | nodes.LibraryCall] = []
     group: list[tuple[str, tuple[str, ...], nodes.Kernel]] = []
     dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
+    streamed = _streamed(sketch)
+    likenesses = Likenesses(sketch, frozenset(streamed))
+    written: dict[Likeness, tuple[str, tuple[int, ...]]] = {}
 
     def flush() -> None:
         if group:
@@ -67,9 +71,13 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
             continue
         if group and group[-1][2].once != step.once:
             flush()
-        text, used = _function(sketch, step, dynamic)
-        functions.append(text)
-        group.append((_c_name(step.name), used, step))
+        likeness, tensors = likenesses.of(step)
+        if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
+            text, used = _function(sketch, step, dynamic, streamed)
+            functions.append(text)
+            written[likeness] = (_c_name(step.name), tuple(tensors.index(name) for name in used))
+        name, places = written[likeness]
+        group.append((name, tuple(tensors[k] for k in places), step))
     flush()
     body = "\n".join(functions)
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
@@ -89,13 +97,18 @@ def _root(sketch: nodes.Sketch, name: str) -> str:
     return tensor.source if tensor.role == "view" else name
 
 
-def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _function(
+    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str]
+) -> tuple[str, tuple[str, ...]]:
     """One kernel as a static C function, and the tensors it takes."""
     sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
     sizes |= {t.name: poly(t.value) for t in sketch.tunables}
-    declared = {t.name: t for t in sketch.tensors}
+    mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
+    used = tuple(dict.fromkeys(_root(sketch, n.tensor) for n in mentioned))
+    near = {*used, *(n.tensor for n in mentioned)}
+    declared = {t.name: t for t in sketch.tensors if t.name in near}
     places: dict[str, TensorPlace] = {}
-    for tensor in sketch.tensors:
+    for tensor in declared.values():
         shape = tuple(from_index(i, sizes) for i in tensor.shape)
         strides: list[Poly] = []
         stride = poly(1)
@@ -109,15 +122,13 @@ def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ..
     axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
     block = builder.build()
     usage = decide(block)
-    around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names, streamed=_streamed(sketch, places))
+    around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed})
     scheduler = Scheduler(builder, usage, around, PARALLEL_ABOVE)
     products = [v for v in usage.values if v.op == "gemm"]
     if products:
         scheduler.pads_rows = min(2, *(v.shape[1].constant or 2 for v in products))
     scheduler.block(block)
-    mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
     written = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Store)}
-    used = tuple(dict.fromkeys(_root(sketch, n.tensor) for n in mentioned))
     parameters = [
         f"{'' if name in written else 'const '}{STORED[declared[name].dtype]}* __restrict {_c_name(name)}" for name in used
     ] + [f"int64_t {size}" for size in dynamic]
@@ -126,21 +137,22 @@ def _function(sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ..
     return text, used
 
 
-def _streamed(sketch: nodes.Sketch, places: dict[str, TensorPlace]) -> set[str]:
-    """C names of large outputs that no later step reads."""
-    read: set[str] = set()
-    for step in sketch.steps:
-        if isinstance(step, nodes.LibraryCall):
-            read |= {_root(sketch, name) for name in step.inputs}
-        else:
-            read |= {_root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
+def _streamed(sketch: nodes.Sketch) -> set[str]:
+    """Large outputs that no later step reads."""
+    sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
+    sizes |= {t.name: poly(t.value) for t in sketch.tunables}
     large: set[str] = set()
     for tensor in sketch.tensors:
         size = poly(WIDTH[tensor.dtype])
-        for extent in places[tensor.name].shape:
-            size = size * extent
-        if tensor.role == "output" and tensor.name not in read and (size.constant or 0) >= STREAM_BYTES:
-            large.add(places[tensor.name].pointer)
+        for extent in tensor.shape:
+            size = size * from_index(extent, sizes)
+        if tensor.role == "output" and (size.constant or 0) >= STREAM_BYTES:
+            large.add(tensor.name)
+    for step in sketch.steps if large else ():
+        if isinstance(step, nodes.LibraryCall):
+            large -= {_root(sketch, name) for name in step.inputs}
+        else:
+            large -= {_root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
     return large
 
 
