@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.drafts import Draft, Drafter, Request
+from kernelwright.agents.attempts import better
+from kernelwright.agents.drafts import Drafter, Request
 from kernelwright.agents.effort import preset, seconds
 from kernelwright.agents.folder import JobFolder, open_folder
-from kernelwright.agents.generate import Generated, Job, _better, generate
+from kernelwright.agents.generate import Generated, Job, generate
 from kernelwright.errors import ConfigError, KernelwrightError
 from kernelwright.judge import Judge
 from kernelwright.judge.verdict import Status, Timing, Verdict
@@ -104,19 +105,19 @@ def test_a_task_that_dies_while_it_is_designed_costs_only_its_worker(drafter: Dr
     assert drafter.drafts(Task.from_source(NORM, path="task.py"), Request("cpp"))
 
 
-def result(status: Status, speedup: float | None = None) -> Generated:
+def result(status: Status, speedup: float | None = None) -> Verdict:
     timing = None
     if speedup is not None:
         timing = Timing(
             kernel_ms=1, eager_ms=speedup, speedup=speedup, speedup_low=speedup, speedup_high=speedup, noise=0.01, rounds=7
         )
-    return Generated(Draft("", ""), Verdict(status=status, reason="because", timing=timing), 1, 0.0)
+    return Verdict(status=status, reason="because", timing=timing)
 
 
 def test_correct_comes_before_fast() -> None:
-    assert _better(result(Status.correct), result(Status.wrong_values))
-    assert _better(result(Status.correct, 2.0), result(Status.correct, 1.5))
-    assert not _better(result(Status.crashed), result(Status.correct, 0.5))
+    assert better(result(Status.correct), result(Status.wrong_values))
+    assert better(result(Status.correct, 2.0), result(Status.correct, 1.5))
+    assert not better(result(Status.crashed), result(Status.correct, 0.5))
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:

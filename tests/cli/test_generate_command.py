@@ -20,7 +20,9 @@ def get_inputs():
 
 
 @pytest.fixture
-def task(tmp_path: Path) -> Path:
+def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     (tmp_path / "task.py").write_text(TASK)
     return tmp_path / "task.py"
 
@@ -40,9 +42,11 @@ def test_it_writes_a_kernel_that_verify_accepts(task: Path, capsys: pytest.Captu
 @pytest.mark.parametrize(
     ("extra", "words"),
     [
-        (["--model", "openai:x"], "model 'openai:x' is not available yet"),
-        (["--dsl", "triton"], "language 'triton' cannot be generated yet"),
-        (["--target", "h100"], "target 'h100' cannot be generated for yet"),
+        (["--model", "openai:x"], "there is no key; set OPENAI_API_KEY"),
+        (["--model", "oracle"], "model 'oracle' is not understood"),
+        (["--coder-model", "replay:none.jsonl"], "name one for the other too"),
+        (["--dsl", "fortran"], "there is no language 'fortran'"),
+        (["--target", "h100"], "run on this machine's CPU, not on h100"),
         (["--effort", "heroic"], "choose one of quick, standard, thorough"),
         (["--budget", "soon"], "is not a duration"),
     ],

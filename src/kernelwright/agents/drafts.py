@@ -64,28 +64,38 @@ class Drafter:
 
     def drafts(self, task: Task, request: Request, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
         """Raises what the worker met (TaskError, UnsupportedOperator, …) as the same error, in one sentence."""
-        worker = self._template.spawn("agents.drafts:serve", sandboxed=False, limits=Limits(memory=64 * GIB))
+        message = {
+            "task": self.task_message(task),
+            "dsl": request.dsl,
+            "track": request.track,
+            "effort": request.effort,
+            "count": request.count,
+        }
         try:
-            reply, _ = worker.request(
-                {
-                    "task": {"path": task.path, "source": task.source, "class_name": task.class_name},
-                    "dsl": request.dsl,
-                    "track": request.track,
-                    "effort": request.effort,
-                    "count": request.count,
-                },
-                timeout=timeout,
-            )
+            reply = self.ask("agents.drafts:serve", message, timeout=timeout)
         except ChannelError as error:
-            reason = worker.exit_reason(wait=0.5) if isinstance(error, ChannelClosed) else error
-            raise errors.KernelwrightError(f"{task.path}: designing a kernel did not finish: {reason}") from error
-        finally:
-            worker.stop()
+            raise errors.KernelwrightError(f"{task.path}: designing a kernel did not finish: {error}") from error
         if not reply.get("ok"):
             raise DraftError(str(reply.get("error")), int(reply.get("exit_code", 2)))
         return [
             Draft(item["sketch"], item["kernel"], tuple(item["notes"]), item.get("predicted_ms")) for item in reply["drafts"]
         ]
+
+    def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        """One request to a fresh worker that runs `entry` ("agents.module:function"). A worker that ends without an answer is a
+        ChannelClosed with the reason."""
+        worker = self._template.spawn(entry, sandboxed=False, limits=Limits(memory=64 * GIB))
+        try:
+            return worker.request(message, timeout=timeout)[0]
+        except ChannelClosed as error:
+            raise ChannelClosed(str(worker.exit_reason(wait=0.5))) from error
+        finally:
+            worker.stop()
+
+    @staticmethod
+    def task_message(task: Task) -> dict[str, str]:
+        """A task as it travels to a worker."""
+        return {"path": task.path, "source": task.source, "class_name": task.class_name}
 
 
 class DraftError(errors.KernelwrightError):
@@ -104,12 +114,17 @@ def serve(channel: Channel) -> None:
     except errors.KernelwrightError as error:
         channel.send({"ok": False, "error": str(error), "exit_code": error.exit_code})
     except Exception as error:
-        import traceback
+        channel.send({"ok": False, "error": describe_failure("the built-in designer", error), "exit_code": 1})
 
-        traceback.print_exc()
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        sentence = f"the built-in designer failed: {type(error).__name__}: {error} ({where.filename.rpartition('/')[2]}:{where.lineno})"
-        channel.send({"ok": False, "error": sentence, "exit_code": 1})
+
+def describe_failure(who: str, error: Exception) -> str:
+    """One sentence for a failure that nobody foresaw, with its place; the traceback goes to the worker's output."""
+    import traceback
+
+    traceback.print_exception(error)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    first = (str(error).strip().splitlines() or [""])[0][:300]
+    return f"{who} failed: {type(error).__name__}: {first} ({where.filename.rpartition('/')[2]}:{where.lineno})"
 
 
 def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
@@ -120,7 +135,7 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
 
     task = Task.from_source(**message["task"])
     coder = language(message["dsl"])
-    state = _state(load_task(task).construct(0))
+    state = state_of(load_task(task).construct(0))
     drafts = []
     for design in design_task(task, track=message["track"], effort=message["effort"])[: message["count"]]:
         drafts.append(
@@ -134,7 +149,7 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
     return drafts
 
 
-def _state(model: Any) -> list[tuple[str, tuple[int, ...], str, bool]]:
+def state_of(model: Any) -> list[tuple[str, tuple[int, ...], str, bool]]:
     """The reference's state_dict in outline, so that a kernel file can take its values under the same names."""
     parameters = dict(model.named_parameters())
     return [

@@ -13,18 +13,23 @@ EffortName = Literal["quick", "standard", "thorough"]
 @dataclass(frozen=True)
 class Effort:
     """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named,
-    `judge_seconds` what the judge may spend on trials and on rounds of the clock, each (beyond what it always does)."""
+    `judge_seconds` what the judge may spend on trials and on rounds of the clock, each (beyond what it always does). With a model:
+    `designs` it may offer, `repairs` of each, `patches` before a rewrite, `improvements` of a kernel that is correct."""
 
     name: str
     drafts: int
     measured: int
     judge_seconds: float
+    designs: int = 1
+    repairs: int = 2
+    patches: int = 2
+    improvements: int = 1
 
 
 PRESETS = {
     "quick": Effort("quick", drafts=3, measured=1, judge_seconds=2.0),
-    "standard": Effort("standard", drafts=6, measured=3, judge_seconds=4.0),
-    "thorough": Effort("thorough", drafts=12, measured=8, judge_seconds=5.0),
+    "standard": Effort("standard", drafts=6, measured=3, judge_seconds=4.0, designs=3, repairs=3, improvements=2),
+    "thorough": Effort("thorough", drafts=12, measured=8, judge_seconds=5.0, designs=8, repairs=4, patches=3, improvements=3),
 }
 
 

@@ -68,11 +68,12 @@ class JobFolder:
             raise KernelwrightError(f"{self.path}: cannot write the result: {error.strerror or error}") from error
 
 
-def open_folder(out: Path | None, name: str, dsl: str) -> JobFolder:
-    """The folder for a job, made if need be; without `out` it is named after the task and the language."""
+def open_folder(out: Path | None, name: str, dsl: str, *, run: str | None = None) -> JobFolder:
+    """The folder for a job, made if need be; without `out` it is named after the task and the language. `run` is the store's name
+    for the job, where it has one."""
     path = out or DEFAULT_ROOT / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{dsl}"
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise KernelwrightError(f"{path}: cannot make this folder: {error.strerror or error}") from error
-    return JobFolder(path=path, run=f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}")
+    return JobFolder(path=path, run=run or f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}")

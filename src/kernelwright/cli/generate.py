@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from kernelwright.agents.order import Fulfilled
 
 
 def generate_command(
     task: Annotated[str, typer.Argument(help="A task file, or module.py:ClassName.")],
     dsl: Annotated[str, typer.Option(help="Language of the kernel.")] = "cpp",
-    target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "cpu",
-    model: Annotated[str, typer.Option(help="Who thinks: builtin needs no key and no network.")] = "builtin",
+    target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "auto",
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Who thinks: builtin (no key, no network), openai:NAME, anthropic:NAME, URL:NAME, mailbox:DIR, replay:FILE."
+        ),
+    ] = None,
+    designer_model: Annotated[str | None, typer.Option(help="Another model for the Designer.")] = None,
+    coder_model: Annotated[str | None, typer.Option(help="Another model for the Coder.")] = None,
+    max_cost: Annotated[float | None, typer.Option(help="US dollars that the run may spend on models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens that the run may spend on models.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Record the models' answers into this file, for replay:FILE.")] = None,
+    knowledge: Annotated[Literal["on", "off"], typer.Option(help="Use and keep what runs have learnt.")] = "on",
     track: Annotated[
         Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")
     ] = "pure",
@@ -25,42 +39,75 @@ def generate_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Make a verified kernel for a task."""
+    from kernelwright import config
+    from kernelwright.agents import effort as efforts
+    from kernelwright.agents.order import Order, fulfil
+    from kernelwright.cli.progress import watching
+    from kernelwright.dsl import language
+    from kernelwright.errors import ConfigError
+    from kernelwright.judge import offdevice
+    from kernelwright.task import Task
+
+    flags = {
+        "model": model,
+        "designer_model": designer_model,
+        "coder_model": coder_model,
+        "max_cost": max_cost,
+        "max_tokens": max_tokens,
+    }
+    settings = config.load(flags).settings
+    language(dsl)
+    if offdevice.setting(dsl, target) is None and target not in ("auto", "cpu"):
+        raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
+    efforts.preset(effort)
+    found = Task.from_path(task)
+    order = Order(
+        path=found.path,
+        source=found.source,
+        class_name=found.class_name,
+        dsl=dsl,
+        target=target,
+        track=track,
+        effort=effort,
+        budget=efforts.seconds(budget) if budget else None,
+        timing=not no_timing,
+        compile_contender=not no_compile,
+        out=str(out) if out else None,
+        model=settings.model,
+        designer_model=settings.designer_model,
+        coder_model=settings.coder_model,
+        base_url=settings.base_url,
+        max_cost=settings.max_cost,
+        max_tokens=settings.max_tokens,
+        record=str(record.resolve()) if record else None,
+        knowledge=knowledge == "on",
+        store=settings.store,
+    )
+    with watching(found.name) as watch:
+        done = fulfil(order, watch)
+    return report(done, show_sketch=show_sketch, as_json=as_json)
+
+
+def report(done: Fulfilled, *, show_sketch: bool, as_json: bool) -> int:
+    """What came of a run, for people or as one object; the exit code."""
     import json
 
     from rich.console import Console
 
-    from kernelwright.agents import effort as efforts
-    from kernelwright.agents.drafts import Drafter
-    from kernelwright.agents.folder import open_folder
-    from kernelwright.agents.generate import Job, generate
     from kernelwright.cli.panel import verdict_panel
-    from kernelwright.errors import ConfigError
-    from kernelwright.judge import Judge
-    from kernelwright.task import Task
 
-    if model != "builtin":
-        raise ConfigError(f"model {model!r} is not available yet; the built-in mind is --model builtin")
-    if dsl != "cpp":
-        raise ConfigError(f"language {dsl!r} cannot be generated yet; choose --dsl cpp")
-    if target not in ("cpu", "auto"):
-        raise ConfigError(f"target {target!r} cannot be generated for yet; choose --target cpu")
-    preset = efforts.preset(effort)
-    seconds = efforts.seconds(budget) if budget else None
-    found = Task.from_path(task)
-    folder = open_folder(out, found.name, dsl)
-    job = Job(found, dsl, track, preset, seconds, not no_timing, not no_compile)
-    progress = Console(stderr=True)
-    with progress.status(f"{found.name}: starting") as status, Drafter() as drafter, Judge() as judge:
-        result = generate(job, judge, drafter, folder, lambda line: status.update(f"{found.name}: {line}"))
+    result, folder = done.generated, done.folder
     if as_json:
-        report = {
+        told = {
             "kernel": str(folder.kernel),
             "sketch": str(folder.sketch),
             "verdict": result.verdict.model_dump(mode="json"),
-            "run": folder.run,
+            "run": done.run,
             "seconds": round(result.seconds, 3),
+            "author": result.author,
+            "ended": result.ended,
         }
-        print(json.dumps(report))
+        print(json.dumps(told))
     else:
         console = Console()
         if show_sketch:
@@ -68,5 +115,9 @@ def generate_command(
 
             console.print(Syntax(result.draft.sketch, "python", word_wrap=True, background_color="default"))
         console.print(verdict_panel(result.verdict))
-        console.print(f"{folder.kernel}  {folder.sketch}  [dim]{result.seconds:.1f} s, draft {result.tried}[/dim]")
+        if result.ended:
+            console.print(f"kernel by: {result.author}; ended because {result.ended}", highlight=False, markup=False)
+        console.print(
+            f"{folder.kernel}  {folder.sketch}  [dim]{result.seconds:.1f} s, {result.tried} judged, run {done.run}[/dim]"
+        )
     return 0 if result.verdict.ok else 1

@@ -1,0 +1,131 @@
+"""What bounds a correct C++ kernel, in a few lines: which loops GCC did not vectorise and why, and what llvm-mca says of the hottest.
+
+In: a kernel file's text. Out: text, empty where there is nothing to say (another language, no compiler). The source is compiled to
+assembly and never run: what runs, runs in the judge. Of the compiler's output only its remarks about lines of this source are used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from kernelwright.agents.distil import native_source
+
+COMPILE_SECONDS, MODEL_SECONDS = 60.0, 20.0
+REMARK = re.compile(r"^kernel\.cpp:(?P<line>\d+):\d+: (?P<what>missed|optimized):\s+(?P<text>.*)$")
+VAGUE = ("couldn't vectorize loop", "statement clobbers memory", "not inlinable", "will not be")
+"""Remarks that follow from others, or that say nothing about a loop."""
+LOOPS_TOLD = 5
+FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-w")
+BLOCK = re.compile(r"^(\.L\w+):$")
+JUMP = re.compile(r"^\s+j\w+\s+(\.L\w+)")
+ARITHMETIC = re.compile(r"^\s+v?(f(n?m)(add|sub)|add|sub|mul|div|max|min|sqrt)\w*(ps|pd|ss|sd)\b")
+
+
+def explain(kernel: str) -> str:
+    """The remarks about a kernel file, or an empty text."""
+    source = native_source(kernel)
+    compiler = shutil.which("g++")
+    if 'extern "C"' not in source or "__global__" in source or compiler is None:
+        return ""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        (place / "kernel.cpp").write_text(source)
+        command = [compiler, *FLAGS, "-fopt-info-vec-optimized-missed=remarks.txt", "-S", "kernel.cpp", "-o", "kernel.s"]
+        if not _ran(command, place, COMPILE_SECONDS):
+            return ""
+        remarks = (place / "remarks.txt").read_text(errors="replace") if (place / "remarks.txt").exists() else ""
+        lines = vectorisation(remarks, source)
+        hottest = hot_loop((place / "kernel.s").read_text(errors="replace"))
+        return "\n".join([*lines, *_port_model(hottest, place)])
+
+
+def vectorisation(remarks: str, source: str) -> list[str]:
+    """One line for each loop that stayed scalar, with its source and the compiler's first reason."""
+    done, missed = set(), dict[int, str]()
+    for remark in remarks.splitlines():
+        found = REMARK.match(remark)
+        if found is None:
+            continue
+        line, text = int(found["line"]), found["text"].strip()
+        if found["what"] == "optimized" and "loop vectorized" in text:
+            done.add(line)
+        elif found["what"] == "missed" and text.startswith("not vectorized") and not any(word in text for word in VAGUE):
+            missed.setdefault(line, text.removeprefix("not vectorized:").strip())
+    lines = source.splitlines()
+    told = []
+    for number, why in sorted(missed.items()):
+        if number not in done and 0 < number <= len(lines):
+            told.append(f"line {number} of the source is not vectorised: {why[:120]}\n    {lines[number - 1].strip()[:120]}")
+    counted = f"GCC vectorised {len(done)} loops" + (f"; {len(told)} remarks about others:" if told else "")
+    return [counted, *told[:LOOPS_TOLD]]
+
+
+def hot_loop(assembly: str) -> str:
+    """The innermost loop with the most floating-point arithmetic: from a label to the jump back to it, with no label between."""
+    lines = assembly.splitlines()
+    best, most = "", 0
+    for start, line in enumerate(lines):
+        label = BLOCK.match(line)
+        if label is None:
+            continue
+        body = []
+        for inner in lines[start + 1 :]:
+            if BLOCK.match(inner):
+                break
+            if not inner.strip().startswith((".", "#")):
+                body.append(inner)
+            jump = JUMP.match(inner)
+            if jump is not None:
+                if jump[1] == label[1]:
+                    work = sum(ARITHMETIC.match(text) is not None for text in body)
+                    if work > most:
+                        best, most = "\n".join([line, *body]) + "\n", work
+                break
+    return best
+
+
+def _port_model(loop: str, folder: Path) -> list[str]:
+    """llvm-mca's account of one loop: cycles an iteration, and which resource is short."""
+    tool = shutil.which("llvm-mca") or next(
+        (found for n in range(22, 13, -1) if (found := shutil.which(f"llvm-mca-{n}"))), None
+    )
+    if not loop or tool is None:
+        return []
+    (folder / "loop.s").write_text(loop)
+    command = [tool, "-mcpu=native", "-iterations=100", "-bottleneck-analysis", "loop.s"]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
+        return summary(done.stdout, loop)
+    return []
+
+
+def summary(report: str, loop: str) -> list[str]:
+    """The few figures of an llvm-mca report that a person would look at."""
+    cycles = re.search(r"^Total Cycles:\s+(\d+)", report, re.MULTILINE)
+    best = re.search(r"^Block RThroughput:\s+([\d.]+)", report, re.MULTILINE)
+    if cycles is None or best is None:
+        return []
+    told = [
+        f"the hottest loop ({loop.count(chr(10)) - 1} instructions) takes {int(cycles[1]) / 100:.1f} cycles an iteration by llvm-mca; "
+        f"its instructions alone would allow {float(best[1]):.1f}"
+    ]
+    pressure = re.findall(
+        r"^\s*- ?(Register|Memory|Resource) (?:Dependencies|Pressure)?.*?\[ ([\d.]+)% \]", report, re.MULTILINE
+    )
+    data = re.search(r"Data Dependencies:\s*\[ ([\d.]+)% \]", report)
+    if data is not None and float(data[1]) > 20:
+        told.append(f"{data[1]} % of its cycles wait for an earlier result: more independent accumulators would help")
+    elif pressure:
+        told.append(f"it is held up by {pressure[0][0].lower()} pressure in {pressure[0][1]} % of its cycles")
+    return told
+
+
+def _ran(command: list[str], folder: Path, seconds: float) -> bool:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        return subprocess.run(command, cwd=folder, capture_output=True, timeout=seconds, check=False).returncode == 0
+    return False

@@ -1,0 +1,143 @@
+"""What every role is told about a task: its source, what goes in and out, what it costs at least on this hardware.
+
+In: a task, its facts (from the judge's referee, in a worker: the file is executed there) and a target. Out: `Brief`, texts for prompts.
+Nothing that changes from run to run is in it (no measured times, never the judge's seed): the same task on the same hardware gives
+the same prompt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.agents.prompts import fence
+from kernelwright.errors import JudgeError, TaskError
+from kernelwright.judge.channel import ChannelError, close_all
+from kernelwright.judge.limits import Limits
+from kernelwright.judge.roofline import Work, expected_seconds
+from kernelwright.judge.template import Template
+from kernelwright.judge.verdict import Track
+from kernelwright.knowledge.families import families
+from kernelwright.target import Target
+from kernelwright.task import Task
+
+EXAMINE_SECONDS = 600.0
+KEPT = (
+    *(
+        "inputs",
+        "outputs",
+        "shapes",
+        "parameters",
+        "input_bytes",
+        "output_bytes",
+        "parameter_bytes",
+        "flops",
+        "longest_reduction",
+    ),
+    *("operators", "dtype", "state", "aliases_inputs"),
+)
+"""Facts that are the task's own, and the same at every look."""
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A task as the team sees it."""
+
+    task: Task
+    dsl: str
+    track: Track
+    target: Target
+    threads: int
+    facts: dict[str, Any]
+    families: tuple[str, ...]
+
+    @property
+    def source(self) -> str:
+        """The task's file, fenced."""
+        return fence(self.task.source, f"The reference (class {self.task.class_name})", "python")
+
+    @property
+    def words(self) -> str:
+        """What to look for in skills and lessons."""
+        return " ".join([*self.families, *self.facts["operators"], self.facts["dtype"], self.task.source[:2000]])
+
+    @property
+    def facts_text(self) -> str:
+        """Shapes, work and roofline, in a few lines."""
+        facts = self.facts
+        work = Work.from_facts(facts)
+        moved = work.read_bytes + work.written_bytes
+        seconds = expected_seconds(work, self.target, threads=self.threads)
+        by_memory = seconds <= moved / self.target.bandwidth * 1.0001 if self.target.bandwidth else False
+        lines = [
+            f"- inputs: {facts['inputs']}" + (f" (and {facts['shapes'] - 1} more shapes)" if facts["shapes"] > 1 else ""),
+            f"- outputs: {facts['outputs']}",
+            f"- state_dict: {_state(facts['state'])}",
+            f"- operators: {', '.join(facts['operators'])}; families: {', '.join(self.families)}",
+            f"- moves at least {_bytes(moved)} ({_bytes(work.read_bytes)} in, {_bytes(work.written_bytes)} out); products take "
+            f"{work.flops / 1e9:.3g} GFLOP; the longest sum has {facts['longest_reduction']:,} terms",
+            f"- roofline: {seconds * 1e3:.3g} ms on {self.threads} threads, bounded by {'memory' if by_memory else 'arithmetic'}",
+        ]
+        return "\n".join(lines)
+
+    @property
+    def hardware(self) -> str:
+        """The hardware in a phrase."""
+        return f"{self.target.title} ({self.target.kind})"
+
+    @property
+    def sheet(self) -> str:
+        """The target's sheet as a list."""
+        t = self.target
+        peaks = ", ".join(f"{dtype} {value / 1e9:.0f} GFLOP/s" for dtype, value in t.peak_flops.items())
+        caches = ", ".join(f"{level} {_bytes(size)}" for level, size in t.caches.items())
+        lines = [
+            f"- {t.title}: {t.cores} {'cores' if t.kind == 'cpu' else 'multiprocessors'}, {t.arch}; kernels get {self.threads} threads"
+            if t.kind == "cpu"
+            else f"- {t.title}: {t.cores} multiprocessors, {t.arch}",
+            f"- memory bandwidth {t.bandwidth / 1e9:.0f} GB/s; peak {peaks} ({t.origin})",
+        ]
+        if caches:
+            lines.append(f"- caches: {caches}")
+        if t.shared_memory:
+            lines.append(f"- shared memory {_bytes(t.shared_memory)} and {t.registers:,} registers a multiprocessor")
+        if t.features:
+            lines.append(f"- instructions: {', '.join(t.features)}")
+        return "\n".join(lines)
+
+
+def examine(template: Template, task: Task) -> dict[str, Any]:
+    """The task's own facts, from a referee of the judge. TaskError when the file is at fault."""
+    worker = template.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
+    try:
+        request = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name}
+        reply, fds = worker.request(request, timeout=EXAMINE_SECONDS)
+        close_all(fds)
+    except ChannelError as error:
+        raise TaskError(task.path, f"looking at the task did not finish: {worker.exit_reason(wait=0.5)}") from error
+    finally:
+        worker.stop()
+    if reply.get("task_error"):
+        raise JudgeError(str(reply["task_error"]))
+    if not reply.get("ok"):
+        raise JudgeError(f"{task.path}: the task could not be examined: {reply.get('error')}")
+    return {name: reply["facts"][name] for name in KEPT}
+
+
+def make_brief(task: Task, facts: dict[str, Any], target: Target, *, dsl: str, track: Track, threads: int) -> Brief:
+    """A brief from facts that were just found, or recalled."""
+    return Brief(task, dsl, track, target, threads, facts, families(facts["operators"]))
+
+
+def _state(state: dict[str, list[int]]) -> str:
+    if not state:
+        return "empty"
+    named = [f"{name} {shape}" for name, shape in list(state.items())[:40]]
+    return ", ".join([*named, *([f"and {len(state) - 40} more"] if len(state) > 40 else [])])
+
+
+def _bytes(count: float) -> str:
+    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= size:
+            return f"{count / size:.3g} {unit}"
+    return f"{count:.0f} B"

@@ -1,0 +1,107 @@
+"""What a role is given to read: skills, worked examples and lessons for one ask, chosen once and journalled.
+
+In: the brief and the stage. Out: a `Library`. With knowledge switched off, lessons are neither read nor written: so a run can be
+measured with and without them (skills stay: they are part of the product, not of its memory).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelwright.agents.attempts import Attempt
+from kernelwright.agents.brief import Brief
+from kernelwright.agents.roles import Library
+from kernelwright.agents.workbench import Workbench
+from kernelwright.dsl import language
+from kernelwright.knowledge import lessons, skills
+from kernelwright.knowledge.skills import Stage
+
+if TYPE_CHECKING:
+    from kernelwright.agents.journal import Journal
+    from kernelwright.store import Store
+
+TARGET_NOTES = Path(skills.__file__).parents[1] / "target"
+EXAMPLES = 2
+LESSONS: dict[Stage, tuple[tuple[lessons.LessonKind, int], ...]] = {
+    "design": (("sketch", 2),),
+    "code": (("kernel", 1),),
+    "patch": (("fix", 2),),
+    "improve": (),
+}
+"""For each stage, which lessons are shown, and how many."""
+
+
+@dataclass
+class Librarian:
+    """Chooses for one run. `store` is None where there is no memory; `learning` is the switch."""
+
+    bench: Workbench
+    journal: Journal
+    store: Store | None = None
+    learning: bool = True
+    _skills: list[skills.Skill] | None = None
+    _told: set[str] = field(default_factory=set)
+
+    def library(self, brief: Brief, stage: Stage, words: str = "") -> Library:
+        """What to show for one ask; the choice goes into the journal the first time that it is made."""
+        if self._skills is None:
+            self._skills = skills.load([language(brief.dsl).skills, TARGET_NOTES])
+        query = words or brief.words
+        families = (*brief.families, brief.target.kind)
+        chosen = skills.choose(self._skills, language=brief.dsl, families=families, stage=stage, words=query)
+        wanted = skills.choose(
+            self._skills, language=brief.dsl, families=families, stage="code", words=brief.words, limit=1 << 30
+        )
+        examples = skills.nearest_examples(wanted, brief.words, EXAMPLES) if stage == "code" else []
+        recalled = self._lessons(brief, stage, query)
+        if stage not in self._told:
+            self._told.add(stage)
+            shown = [f"{one.skill.name} ({one.reason})" for one in chosen]
+            more = [f"example of {one.skill}" for one in examples] + [f"{one.kind}: {one.reason}" for one in recalled]
+            self.journal.step(
+                "choose", f"what the team reads to {stage}", families=list(brief.families), skills=shown, more=more
+            )
+        return Library(chosen, examples, recalled)
+
+    def learn_win(self, brief: Brief, attempt: Attempt) -> None:
+        """A kernel that beat what was there."""
+        if self.store is not None and self.learning:
+            timing = attempt.verdict.timing
+            lessons.keep_win(
+                self.store,
+                families=brief.families,
+                dsl=brief.dsl,
+                target=brief.target.name,
+                task=brief.task.name,
+                words=brief.words,
+                sketch=attempt.sketch,
+                kernel=attempt.kernel,
+                speedup=timing.speedup if timing else None,
+            )
+
+    def learn_fix(self, brief: Brief, failure: str, patch: str) -> None:
+        """A failure and what removed it."""
+        if self.store is not None and self.learning:
+            lessons.keep_fix(
+                self.store, families=brief.families, dsl=brief.dsl, target=brief.target.name, failure=failure, patch=patch
+            )
+
+    def _lessons(self, brief: Brief, stage: Stage, words: str) -> list[lessons.Recalled]:
+        if self.store is None or not self.learning:
+            return []
+        store = self.store
+
+        def look() -> dict[str, Any]:
+            found = [
+                one.as_json()
+                for kind, count in LESSONS[stage]
+                for one in lessons.recall(
+                    store, kind, words=words, families=brief.families, dsl=brief.dsl, target=brief.target.name, limit=count
+                )
+            ]
+            return {"lessons": found}
+
+        kept = self.bench.finding("lessons", {"stage": stage, "words": words}, look)
+        return [lessons.Recalled(**one) for one in kept["lessons"]]

@@ -1,0 +1,189 @@
+"""An order: everything that was asked for, as plain data, so that the same can be done again. `fulfil` does it, `resume` goes on.
+
+In: an Order (from the command line, or from a run in the store). Out: `Fulfilled`: the folder, the result, the run's name. The task's
+text is part of the order: a resumed run works on what it began with, also when the file has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kernelwright.agents import effort as efforts
+from kernelwright.agents.folder import JobFolder, open_folder
+from kernelwright.agents.generate import Generated, generate
+from kernelwright.agents.memory import Memory
+from kernelwright.agents.minds import Minds
+from kernelwright.agents.watch import Watch
+from kernelwright.agents.workbench import Job
+from kernelwright.errors import ConfigError, StoreError, ToolMissing
+from kernelwright.judge.verdict import Track
+from kernelwright.task import Task
+
+if TYPE_CHECKING:
+    from kernelwright.llm import Model
+    from kernelwright.store import RunRecord, Store
+
+BUILTIN = "builtin"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What `kernelwright generate` was asked for. No key is ever in it: keys come from the environment at every start."""
+
+    path: str
+    source: str
+    class_name: str
+    dsl: str = "cpp"
+    target: str = "auto"
+    track: Track = "pure"
+    effort: str = "quick"
+    budget: float | None = None
+    timing: bool = True
+    compile_contender: bool = True
+    out: str | None = None
+    model: str = BUILTIN
+    designer_model: str = ""
+    coder_model: str = ""
+    base_url: str = ""
+    max_cost: float | None = None
+    max_tokens: int | None = None
+    record: str | None = None
+    knowledge: bool = True
+    store: str = ""
+
+    @property
+    def task(self) -> Task:
+        return Task.from_source(self.source, path=self.path, class_name=self.class_name)
+
+    @property
+    def uses_models(self) -> bool:
+        return any(spec not in ("", BUILTIN) for spec in (self.model, self.designer_model, self.coder_model))
+
+    def as_json(self) -> dict[str, Any]:
+        return {"command": "generate", "task": self.task.name, **asdict(self)}
+
+    @classmethod
+    def from_json(cls, job: dict[str, Any]) -> Order:
+        """The order of a run; one that another version wrote, with fields unknown here, is refused in one sentence."""
+        fields = {key: value for key, value in job.items() if key not in ("command", "task")}
+        try:
+            if job.get("command") != "generate":
+                raise TypeError("it is not a run of generate")
+            return cls(**fields)
+        except TypeError as error:
+            raise ConfigError(f"this run cannot be resumed: {error}") from error
+
+
+@dataclass(frozen=True)
+class Fulfilled:
+    """What came of an order."""
+
+    folder: JobFolder
+    generated: Generated
+    run: str
+
+
+def fulfil(order: Order, watch: Watch | None = None) -> Fulfilled:
+    """A new run. Without a model, a store that cannot be opened is no reason to stop; with one, it is: what is paid for is kept."""
+    with ExitStack() as stack:
+        store = _store(order, stack)
+        run = store.begin({**order.as_json(), "out": str(Path(order.out).resolve()) if order.out else None}) if store else None
+        return _work(order, store, run, watch or Watch(), stack)
+
+
+def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfilled:
+    """Go on with a run: it is repeated from its start, and what it had found out or paid for is recalled."""
+    from kernelwright.store import Store
+
+    with ExitStack() as stack:
+        store = stack.enter_context(Store.open(place or None))
+        run = store.resume(prefix)
+        return _work(Order.from_json(run.job), store, run, watch or Watch(), stack)
+
+
+def _store(order: Order, stack: ExitStack) -> Store | None:
+    from kernelwright.store import Store
+
+    try:
+        return stack.enter_context(Store.open(order.store or None))
+    except (StoreError, ToolMissing):
+        if order.uses_models:
+            raise
+        return None
+
+
+def _work(order: Order, store: Store | None, run: Any, watch: Watch, stack: ExitStack) -> Fulfilled:
+    from kernelwright.agents.drafts import Drafter
+    from kernelwright.judge import Judge
+
+    task = order.task
+    name = run.id if run is not None else None
+    folder = open_folder(Path(order.out) if order.out else None, task.name, order.dsl, run=name)
+    designer, coder = _models(order, store, run, stack) if order.uses_models else (None, None)
+    record = Path(order.record) if order.record else None
+    memory = Memory(name or "", store, record=record, replay=_replayed(order))
+    minds = Minds(designer, coder, store, run, memory, order.knowledge)
+    job = Job(
+        task,
+        order.dsl,
+        order.track,
+        efforts.preset(order.effort),
+        order.budget,
+        order.timing,
+        order.compile_contender,
+        order.target,
+    )
+    drafter, judge = stack.enter_context(Drafter()), stack.enter_context(Judge())
+    return Fulfilled(folder, generate(job, judge, drafter, folder, minds=minds, watch=watch), folder.run)
+
+
+def _models(order: Order, store: Store | None, run: Any, stack: ExitStack) -> tuple[Model, Model]:
+    """One ledger for both roles; a resumed run counts what it has paid before."""
+    from kernelwright import config
+    from kernelwright.llm import Ledger, Limits, open_model
+
+    limits = replace(Limits.of(config.load().settings), max_cost_usd=order.max_cost, max_tokens=order.max_tokens)
+    ledger = Ledger(limits, _spent(store, run))
+    record = Path(order.record) if order.record else None
+    opened: dict[str, Model] = {}
+
+    def model(spec: str) -> Model:
+        if spec in ("", BUILTIN):
+            raise ConfigError("with a model for one role, name one for the other too (--model is for both)")
+        if spec not in opened:
+            opened[spec] = open_model(
+                spec, store=store, limits=limits, base_url=order.base_url or None, record=record, ledger=ledger
+            )
+            stack.callback(opened[spec].close)
+        return opened[spec]
+
+    return model(order.designer_model or order.model), model(order.coder_model or order.model)
+
+
+def _spent(store: Store | None, run: Any) -> Any:
+    """What the run's finished steps have cost."""
+    from kernelwright.llm import Spent
+
+    record: RunRecord | None = store.load_run(run.id) if store is not None and run is not None else None
+    spent = Spent()
+    for step in record.steps if record is not None else ():
+        facts = step.facts
+        if "tokens_out" in facts and not facts.get("recalled"):
+            spent = Spent(
+                spent.calls + 1,
+                spent.tokens_in + int(facts.get("tokens_in", 0)),
+                spent.tokens_out + int(facts["tokens_out"]),
+                spent.cost_usd + float(facts.get("cost_usd") or 0.0),
+                spent.unpriced + (facts.get("cost_usd") is None),
+            )
+    return spent
+
+
+def _replayed(order: Order) -> Path | None:
+    for spec in (order.designer_model, order.coder_model, order.model):
+        if spec.startswith("replay:"):
+            return Path(spec.removeprefix("replay:"))
+    return None

@@ -1,0 +1,329 @@
+"""The team at work: the Conductor decides, the roles answer, the judge judges, until the Conductor stops.
+
+In: a workbench (task, judge, drafter, memory), the models of the roles, a journal. Out: the best attempt. The built-in kernel is the
+first seed, and only a better verdict replaces it. One loop; each move is one method that ends in a `Turn`. What a model says is parsed
+(`answers.py`), never executed: sketches go to the interpreter, kernels to the judge's sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelwright.agents import answers, attempts, bounds, distil, roles
+from kernelwright.agents.attempts import Attempt
+from kernelwright.agents.brief import Brief
+from kernelwright.agents.conductor import Allowance, Author, Decision, Kind, Move, Turn, decide
+from kernelwright.agents.journal import Journal
+from kernelwright.agents.librarian import Librarian
+from kernelwright.agents.proof import Proof
+from kernelwright.agents.watch import Watch
+from kernelwright.agents.workbench import Workbench
+from kernelwright.errors import BudgetReached, KernelwrightError, ModelError
+from kernelwright.judge.verdict import Verdict
+from kernelwright.llm import Answer, Ask, Model
+
+Keep = Callable[[Attempt], None]
+
+
+@dataclass
+class Team:
+    """One run. `seed` is called once for the built-in mind's best kernel; `keep` whenever there is a better result than before."""
+
+    bench: Workbench
+    designer: Model
+    coder: Model
+    journal: Journal
+    librarian: Librarian
+    seed: Callable[[], Attempt]
+    keep: Keep
+    watch: Watch = field(default_factory=Watch)
+    turns: tuple[Turn, ...] = ()
+    tried: list[Attempt] = field(default_factory=list)
+    best: Attempt | None = None
+    seeded: Attempt | None = None
+    _design: int = 0
+    _sketch: str = ""
+    _proof: Proof | None = None
+    _current: Attempt | None = None
+    _unread: str = ""
+    _brief: Brief | None = None
+
+    def run(self) -> Decision:
+        """Work until the Conductor stops; the reason is in the decision, the result in `best`."""
+        effort = self.bench.job.effort
+        allowance = Allowance(effort.designs, effort.repairs, effort.patches, effort.improvements)
+        while True:
+            decision = decide(self.turns, allowance)
+            if decision.move is Move.stop:
+                self.journal.step("stop", decision.reason, rule=decision.rule, **self._spent())
+                return decision
+            self.watch.say(f"{decision.move.replace('_', ' ')}: {decision.reason}")
+            self.turns += (self._carry_out(decision),)
+
+    def _carry_out(self, decision: Decision) -> Turn:
+        budget = self.bench.job.budget
+        if budget is not None and decision.move is not Move.seed and self.bench.seconds > budget:
+            return Turn(decision.move, Kind.exhausted, self._design, note=f"the budget of {budget:g} s is used up")
+        try:
+            return MOVES[decision.move](self, decision)
+        except BudgetReached as error:
+            return Turn(decision.move, Kind.exhausted, self._design, note=str(error))
+        except ModelError as error:
+            return Turn(decision.move, Kind.model_failed, self._design, note=str(error))
+
+    # -- the moves -----------------------------------------------------------------------------------------------------------
+
+    def _seed(self, decision: Decision) -> Turn:
+        try:
+            self.seeded = self.seed()
+        except KernelwrightError as error:
+            if error.exit_code != 1:  # the task itself cannot be used; a missing schedule or kernel is no such thing
+                raise
+            self.journal.step("seed", decision.reason, status="no_seed", error=str(error))
+            return Turn(Move.seed, Kind.no_seed, author="builtin", error=str(error), note=str(error))
+        self.tried.append(self.seeded)
+        verdict = self.seeded.verdict
+        if verdict.ok:
+            self.best = self.seeded
+        kind = distil.kind(verdict)
+        return Turn(
+            Move.seed, kind, 0, "builtin", gain=attempts.gain(verdict, None), roofline=_roofline(verdict), note=verdict.reason
+        )
+
+    def _new_design(self, decision: Decision) -> Turn:
+        self._design += 1
+        self._sketch, self._proof, self._current = "", None, None
+        brief = self.brief
+        library = self.librarian.library(brief, "design")
+        shown = attempts.worth_showing(self.tried, self.best)
+        return self._designed(decision, roles.design(brief, library, self.seeded, self.best, shown))
+
+    def _repair_design(self, decision: Decision) -> Turn:
+        if self._proof is not None and self._proof.faults:
+            complaint = "does not check" if self._proof.outcome == "malformed" else "computes something else than the reference"
+            faults = self._proof.faults
+        else:
+            assert self._current is not None
+            complaint = "was lowered by rule to a kernel that the judge rejects"
+            faults = (distil.failure(self._current.verdict, self._current.kernel),)
+        return self._designed(decision, roles.repair_design(self.brief, self._sketch, complaint, faults))
+
+    def _designed(self, decision: Decision, ask: Ask) -> Turn:
+        """A sketch is asked for; proved; lowered by rule where it can be; judged."""
+        before = self._sketch
+        try:
+            answer, sketch = self._asked(decision, self.designer, ask, "sketch", "returns(")
+        except answers.Unreadable as error:
+            return self._unreadable(decision, "designer", error)
+        self._sketch = sketch
+        self._proof = proof = self.bench.prove(sketch)
+        facts = {
+            "role": ask.role,
+            **answer.facts(),
+            "design": self._design,
+            "status": proof.outcome,
+            "faults": list(proof.faults) or None,
+        }
+        self.journal.step(str(decision.move), decision.reason, {"prompt": ask.user, "sketch": before}, sketch, **facts)
+        if proof.outcome in ("malformed", "misdesigned"):
+            kind = Kind.malformed if proof.outcome == "malformed" else Kind.misdesigned
+            return Turn(
+                decision.move,
+                kind,
+                self._design,
+                "designer",
+                distil.plain("\n".join(proof.faults)),
+                False,
+                note=proof.faults[0],
+            )
+        right = True if proof.outcome == "right" else None
+        if not proof.kernel:
+            self._current = None
+            return Turn(decision.move, Kind.proved, self._design, "designer", sketch_right=right, note=proof.lowering)
+        return self._judged(decision, proof.kernel, "rules", "lowered by rule from the sketch")
+
+    def _code(self, decision: Decision) -> Turn:
+        from_task = "from the task itself" in decision.reason
+        sketch = "" if from_task else self._sketch
+        library = self.librarian.library(self.brief, "code")
+        return self._written(decision, roles.code(self.brief, library, sketch), sketch)
+
+    def _rewrite(self, decision: Decision) -> Turn:
+        failed = [a for a in self.tried if a.design == self._design and not a.verdict.ok]
+        library = self.librarian.library(self.brief, "code")
+        return self._written(decision, roles.rewrite(self.brief, library, failed), failed[-1].sketch)
+
+    def _written(self, decision: Decision, ask: Ask, sketch: str) -> Turn:
+        """A whole kernel file is asked for and judged."""
+        try:
+            answer, kernel = self._asked(decision, self.coder, ask, "kernel file", "ModelNew")
+        except answers.Unreadable as error:
+            return self._unreadable(decision, "coder", error)
+        kernel = carry(kernel, sketch)
+        inputs = {"prompt": ask.user, "sketch": sketch}
+        self.journal.step(
+            str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
+        )
+        return self._judged(decision, kernel, "coder", "written by the Coder", sketch)
+
+    def _patch(self, decision: Decision) -> Turn:
+        assert self._current is not None
+        library = self.librarian.library(self.brief, "patch", distil.failure(self._current.verdict, self._current.kernel))
+        return self._patched(decision, roles.patch(self.brief, library, self._current), self._current)
+
+    def _improve(self, decision: Decision) -> Turn:
+        base = self._fastest_of_design()
+        said = self.bench.finding("bounds", {"kernel": base.kernel}, lambda: {"bounds": bounds.explain(base.kernel)})["bounds"]
+        library = self.librarian.library(self.brief, "improve")
+        return self._patched(decision, roles.improve(self.brief, library, base, said), base)
+
+    def _patched(self, decision: Decision, ask: Ask, base: Attempt) -> Turn:
+        """Search/replace blocks are asked for, applied and judged."""
+        ask = self._retold(ask)
+        answer = self._answer(self.coder, ask)
+        try:
+            changes = answers.edits(_whole(answer))
+            kernel = answers.apply(base.kernel, changes)
+        except answers.Unreadable as error:
+            self._journal_unreadable(decision, ask, answer, str(error))
+            return self._unreadable(decision, "coder", error)
+        self._unread = ""
+        inputs = {"prompt": ask.user, "kernel": base.kernel}
+        self.journal.step(
+            str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
+        )
+        turn = self._judged(decision, kernel, "coder", "patched by the Coder", base.sketch)
+        if not base.verdict.ok and turn.kind is Kind.correct:
+            patch = "\n".join(f"- {_indented(c.search)}\n+ {_indented(c.replace)}" for c in changes)
+            self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel), patch)
+        return turn
+
+    def _advise(self, decision: Decision) -> Turn:
+        assert self._current is not None
+        ask = roles.advice(self.brief, self.best, self._current)
+        answer = self._answer(self.designer, ask)
+        word = roles.read_advice(answer.text)
+        self.journal.step(
+            "advise", decision.reason, {"prompt": ask.user}, answer.text, role=ask.role, **answer.facts(), advice=word
+        )
+        return Turn(Move.advise, Kind.advised, self._design, note=word)
+
+    # -- what moves share ----------------------------------------------------------------------------------------------------
+
+    def _judged(self, decision: Decision, kernel: str, author: Author, how: str, sketch: str | None = None) -> Turn:
+        """The verdict on a kernel, as a turn; a better one than the best so far becomes the run's result."""
+        self.watch.say("judging")
+        verdict = self.bench.judged(kernel)
+        right = {"right": True, "misdesigned": False}.get(self._proof.outcome) if self._proof is not None else None
+        attempt = Attempt(
+            len(self.turns), self._design, author, self._sketch if sketch is None else sketch, kernel, verdict, right
+        )
+        gained = attempts.gain(verdict, self.best.verdict if self.best else None)
+        self.tried.append(attempt)
+        self._current = attempt
+        self.journal.step(
+            "judged",
+            f"{how}: {verdict.reason}",
+            {"kernel": kernel} if author == "coder" else {"kernel": kernel, "sketch": self._sketch},
+            verdict.model_dump_json(),
+            status=str(verdict.status),
+            speedup=verdict.timing.speedup if verdict.timing else None,
+            design=self._design,
+            author=author,
+        )
+        self.watch.say(f"{verdict.status}: {verdict.reason}")
+        if verdict.ok and (self.best is None or attempts.better(verdict, self.best.verdict)):
+            self.best = attempt
+            self.keep(attempt)
+        return Turn(
+            decision.move, distil.kind(verdict), self._design, author, distil.identity(verdict), right, gained, _roofline(verdict),
+            note=verdict.reason,
+        )  # fmt: skip
+
+    def _asked(self, decision: Decision, model: Model, ask: Ask, what: str, must_contain: str) -> tuple[Answer, str]:
+        """The code block that was asked for; what cannot be used is journalled before Unreadable is raised."""
+        ask = self._retold(ask)
+        answer = self._answer(model, ask)
+        try:
+            text = answers.code_block(_whole(answer), what=what, must_contain=must_contain)
+        except answers.Unreadable as error:
+            self._journal_unreadable(decision, ask, answer, str(error))
+            raise
+        self._unread = ""
+        return answer, text
+
+    def _answer(self, model: Model, ask: Ask) -> Answer:
+        self.watch.say(f"{ask.role} · {model.name}")
+        answer = model.ask(ask, self.watch.text)
+        self.bench.seconds += answer.seconds
+        return answer
+
+    def _retold(self, ask: Ask) -> Ask:
+        """After an answer that could not be used, the same question says so."""
+        return roles.again(ask, self._unread) if self._unread else ask
+
+    def _unreadable(self, decision: Decision, author: Author, error: answers.Unreadable) -> Turn:
+        self._unread = str(error)
+        return Turn(decision.move, Kind.unreadable, self._design, author, str(error), note=str(error))
+
+    def _journal_unreadable(self, decision: Decision, ask: Ask, answer: Answer, why: str) -> None:
+        facts = {"role": ask.role, **answer.facts(), "design": self._design, "status": "unreadable", "error": why}
+        self.journal.step(str(decision.move), decision.reason, {"prompt": ask.user}, answer.text, **facts)
+
+    def _fastest_of_design(self) -> Attempt:
+        fast = [a for a in self.tried if a.design == self._design and a.verdict.ok]
+        return max(fast, key=lambda a: (attempts.speed(a.verdict) or 0.0, -a.number))
+
+    def _spent(self) -> dict[str, Any]:
+        spent = self.designer.ledger.spent
+        return {
+            "calls": spent.calls,
+            "tokens": spent.tokens,
+            "dollars": round(spent.cost_usd, 6),
+            "seconds": round(self.bench.seconds, 3),
+        }
+
+    @property
+    def brief(self) -> Brief:
+        """The task as the roles see it, looked at when it is first needed."""
+        if self._brief is None:
+            self._brief = self.bench.brief()
+        return self._brief
+
+
+MOVES: dict[Move, Callable[[Team, Decision], Turn]] = {
+    Move.seed: Team._seed,
+    Move.design: Team._new_design,
+    Move.repair_design: Team._repair_design,
+    Move.code: Team._code,
+    Move.patch: Team._patch,
+    Move.rewrite: Team._rewrite,
+    Move.improve: Team._improve,
+    Move.advise: Team._advise,
+}
+
+
+def carry(kernel: str, sketch: str) -> str:
+    """A kernel file carries its sketch, so that it can be migrated exactly; rules write it themselves."""
+    if not sketch or "\nSKETCH = " in kernel or "'''" in sketch:
+        return kernel
+    return f"{kernel.rstrip()}\n\n\nSKETCH = r'''\n{sketch.strip()}\n'''\n"
+
+
+def _whole(answer: Answer) -> str:
+    """The text of an answer that was not cut off."""
+    if answer.finish == "length":
+        raise answers.Unreadable(
+            f"the answer was cut off after {answer.tokens_out} tokens; think less aloud and send a shorter one"
+        )
+    return answer.text
+
+
+def _roofline(verdict: Verdict) -> float | None:
+    return verdict.timing.roofline_fraction if verdict.timing else None
+
+
+def _indented(text: str) -> str:
+    return text.strip("\n").replace("\n", "\n  ")

@@ -1,0 +1,95 @@
+"""A scripted model behind a real loopback HTTP server that speaks the OpenAI dialect, with streaming. Test code only.
+
+`Script` is a list of answers, given in order; each may be a text, or a function of the prompt. What was asked is kept in `asks`.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Line = str | Callable[[str], str]
+
+
+class Script:
+    """Answers in order; when they are used up, the last one is given again. `url` names the model to Kernelwright."""
+
+    def __init__(self, answers: Sequence[Line]) -> None:
+        self.answers = list(answers)
+        self.asks: list[str] = []
+        self.url = ""
+        self._lock = threading.Lock()
+
+    def next(self, prompt: str) -> str:
+        with self._lock:
+            number = len(self.asks)
+            self.asks.append(prompt)
+        line = self.answers[min(number, len(self.answers) - 1)]
+        return line if isinstance(line, str) else line(prompt)
+
+
+@contextmanager
+def serving(answers: Sequence[Line]) -> Iterator[Script]:
+    """A server for one script."""
+    script = Script(answers)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            prompt = "\n".join(str(message["content"]) for message in body["messages"])
+            text = script.next(prompt)
+            usage = {
+                "prompt_tokens": len(prompt) // 4,
+                "completion_tokens": len(text) // 4,
+                "total_tokens": (len(prompt) + len(text)) // 4,
+            }
+            common = {"id": "x", "created": 1, "model": body["model"]}
+            if body.get("stream"):
+                self._stream(text, usage, common)
+                return
+            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+            data = json.dumps({**common, "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def _stream(self, text: str, usage: dict[str, int], common: dict[str, Any]) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            pieces = [text[at : at + 400] for at in range(0, len(text), 400)] or [""]
+            for piece in pieces:
+                self._event(
+                    {
+                        **common,
+                        "choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}, "finish_reason": None}],
+                    }
+                )
+            self._event({**common, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            self._event({**common, "choices": [], "usage": usage})
+            self.wfile.write(b"data: [DONE]\n\n")
+            self.close_connection = True
+
+        def _event(self, data: dict[str, Any]) -> None:
+            self.wfile.write(f"data: {json.dumps({**data, 'object': 'chat.completion.chunk'})}\n\n".encode())
+
+        def log_message(self, *_: object) -> None:
+            """The test's output is not for the server."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    script.url = f"http://127.0.0.1:{server.server_port}/v1:scripted"
+    try:
+        yield script
+    finally:
+        server.shutdown()
+        server.server_close()
