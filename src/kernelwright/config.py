@@ -20,8 +20,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from kernelwright.errors import ConfigError
 
 PREFIX = "KERNELWRIGHT_"
-OUTSIDE = {"CONFIG", "TARGETS", "DEBUG"}
-"""Variables with our prefix that are not settings: where to look for files, and whether to show tracebacks."""
+OUTSIDE = {"CONFIG", "TARGETS", "DEBUG", "API_KEY"}
+"""Variables with our prefix that are not settings: where to look for files, whether to show tracebacks, and a secret."""
 
 
 class Settings(BaseSettings):

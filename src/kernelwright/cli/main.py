@@ -28,6 +28,9 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
     "task": ("task", "task_command", "Describe and check a task."),
     "audit": ("audit", "audit_command", "Run the gallery of cheats and honest kernels through the judge."),
+    "runs": ("runs", "runs_command", "List the runs in the store; forget old ones."),
+    "show": ("show", "show_command", "Show a run: its steps with their reasons, its best over time, its cost."),
+    "resume": ("resume", "resume_command", "Go on with a run that was interrupted."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),
     "config": ("config_view", "config_command", "Show every setting and where its value came from."),
 }

@@ -35,7 +35,9 @@ def understand(error: Exception, timeout_s: float) -> Failure:
     if isinstance(error, ai.ModelQuotaExceededError):
         return Failure(f"the account's credit is used up: {_told(error)}")
     if isinstance(error, ai.ModelAuthenticationError):
-        return Failure(f"the server refused the key: {_told(error)}")
+        return Failure(
+            f"the server refused the key (for a server that is not the provider's own, it is KERNELWRIGHT_API_KEY): {_told(error)}"
+        )
     if isinstance(error, ai.ModelNotFoundError):
         return Failure(f"the server does not know this model or address: {_told(error)}")
     if isinstance(error, ai.ModelContextWindowExceededError):

@@ -8,6 +8,7 @@ Retry-After and knows when to give up.
 from __future__ import annotations
 
 import asyncio
+import os
 import queue
 import re
 import threading
@@ -26,6 +27,9 @@ from kernelwright.llm.prices import PriceList
 from kernelwright.llm.secrets import find_key
 
 URL_SPEC = re.compile(r"(https?://[^/]+(?:/[^:]*)?):(.+)")
+OWN_KEY = "KERNELWRIGHT_API_KEY"
+"""The key for servers that are not a provider's own."""
+
 NO_KEY = "no-key"
 """Sent where no key is set: local servers take anything, and the clients insist on something."""
 
@@ -37,18 +41,20 @@ def open_remote(spec: str, limits: Limits, base_url: str | None) -> Remote:
     """The server that a spec names. Nothing is sent yet, but a missing key or package is said here."""
     if spec.startswith("http"):
         url, name = _split(spec)
-        key = find_key("KERNELWRIGHT_API_KEY") or NO_KEY
-        return Remote(spec, "openai", name, url, key, PriceList(name, url=url), limits)
+        return Remote(spec, "openai", name, url, find_key(OWN_KEY), PriceList(name, url=url), limits)
     kind, _, name = spec.partition(":")
     dialect: Dialect = "anthropic" if kind == "anthropic" else "openai"
     variable = f"{dialect.upper()}_API_KEY"
-    found = find_key(variable) or (base_url and find_key("KERNELWRIGHT_API_KEY"))
-    if not found and not base_url:
-        raise ModelError(f"{spec}: there is no key; set {variable} in the environment, or keep it in the keyring")
     if base_url:
         _refuse_userinfo(base_url)
+        key = find_key(OWN_KEY)  # never the provider's key: a configuration file must not be able to send it elsewhere
+    else:
+        key = find_key(variable)
+        base_url = os.environ.get(f"{dialect.upper()}_BASE_URL")
+        if not key:
+            raise ModelError(f"{spec}: there is no key; set {variable} in the environment, or keep it in the keyring")
     title = f"{spec} at {base_url.rstrip('/')}" if base_url else spec
-    return Remote(title, dialect, name, base_url, found or NO_KEY, PriceList(name, provider=dialect), limits)
+    return Remote(title, dialect, name, base_url, key, PriceList(name, provider=dialect), limits)
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -63,14 +69,14 @@ def _split(spec: str) -> tuple[str, str]:
 def _refuse_userinfo(url: str) -> None:
     parts = urlsplit(url)
     if parts.username or parts.password or parts.query:
-        raise ConfigError(f"the URL of {parts.hostname} carries a user or a query; a key belongs into KERNELWRIGHT_API_KEY")
+        raise ConfigError(f"the URL of {parts.hostname} carries a user or a query; a key belongs into {OWN_KEY}")
 
 
 class Remote:
     """A Source that is a server."""
 
     def __init__(
-        self, title: str, dialect: Dialect, model: str, url: str | None, key: str, price: PriceList, limits: Limits
+        self, title: str, dialect: Dialect, model: str, url: str | None, key: str | None, price: PriceList, limits: Limits
     ) -> None:
         self.name = title
         self.price = price
@@ -81,7 +87,7 @@ class Remote:
         """Settings that this server was found not to accept."""
         self._streams = True
         self._closed = threading.Event()
-        self._client, self._http = _client(dialect, model, url, key, self._see)
+        self._client, self._http = _client(dialect, model, url, key or NO_KEY, self._see)
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._loop.run_forever, name=f"model {model}", daemon=True).start()
 
@@ -95,13 +101,10 @@ class Remote:
         while attempt <= self._limits.retries:
             if attempt:
                 self._sleep(pause(attempt - 1, failure))
-            try:
-                response = self._wait(self._call(ask, cap, on_text), on_text)
+            response, error = self._wait(self._call(ask, cap, on_text), on_text)
+            if error is None:
                 return self._answer(ask, response, time.monotonic() - started)
-            except Exception as error:
-                if isinstance(error, ModelError):
-                    raise
-                failure = understand(error, self._limits.timeout_s)
+            failure = understand(error, self._limits.timeout_s)
             if failure.adapt and failure.adapt not in self._refused:
                 self._refused.add(failure.adapt)  # this try does not count: nothing was thought about yet
                 continue
@@ -126,8 +129,9 @@ class Remote:
         await self._http.aclose()
         self._loop.stop()
 
-    def _wait(self, call: Any, on_text: Give | None) -> Any:
-        """Run a coroutine on the loop; pass its text on in this thread; let go when the program ends."""
+    def _wait(self, call: Callable[[Give], Any], on_text: Give | None) -> tuple[Any, Exception | None]:
+        """Run a coroutine on the loop; pass its text on in this thread; let go when the program ends. Its result or its error:
+        what the caller's own `on_text` raises is the caller's, and passes through."""
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         future: Future[Any] = asyncio.run_coroutine_threadsafe(call(pieces.put), self._loop)
         future.add_done_callback(lambda done: pieces.put(None))
@@ -144,7 +148,10 @@ class Remote:
                     on_text(piece)
             if future.cancelled():
                 raise ModelError(f"{self.name} was closed before it answered")
-            return future.result()
+            error = future.exception()
+            if error is not None and not isinstance(error, Exception):
+                raise error
+            return (None, error) if error else (future.result(), None)
         finally:
             future.cancel()
 
@@ -188,8 +195,12 @@ class Remote:
                 except Exception:
                     if self._streams:
                         raise
-                if self._streams:
-                    return response
+                else:
+                    if response.finish_reason is None:
+                        # Broken off, or a server that does not say how it ended: only a whole answer can be trusted.
+                        self._streams = False
+                    if self._streams:
+                        return response
             response = await whole(give)
             if response.text:
                 give(response.text)

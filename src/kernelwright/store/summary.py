@@ -1,0 +1,50 @@
+"""What a run amounts to: its best over time, and what it spent. In: a RunRecord. Out: plain numbers for the views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelwright.store.nouns import RunRecord
+
+
+@dataclass(frozen=True)
+class Best:
+    """A step after which the run's best was better than before."""
+
+    step: int
+    seconds: float
+    speedup: float
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Answers that were paid for. `unpriced` of them have no known price and are not in `cost_usd`."""
+
+    calls: int
+    tokens_in: int
+    tokens_out: int
+    cost_usd: float
+    unpriced: int
+
+
+def best_over_time(record: RunRecord) -> list[Best]:
+    """Every improvement of the best correct kernel, in order. Seconds count from the run's start, pauses included."""
+    found: list[Best] = []
+    for step in record.steps:
+        speedup = step.facts.get("speedup")
+        good = step.facts.get("status") == "correct" and isinstance(speedup, int | float)
+        if good and (not found or speedup > found[-1].speedup):
+            found.append(Best(step.number, step.at - record.started, float(speedup)))
+    return found
+
+
+def spending(record: RunRecord) -> Spending:
+    """The sum over the journal; an answer that was recalled cost nothing."""
+    paid = [step.facts for step in record.steps if "tokens_out" in step.facts and not step.facts.get("recalled")]
+    return Spending(
+        calls=len(paid),
+        tokens_in=sum(int(facts.get("tokens_in") or 0) for facts in paid),
+        tokens_out=sum(int(facts["tokens_out"] or 0) for facts in paid),
+        cost_usd=sum(float(facts.get("cost_usd") or 0.0) for facts in paid),
+        unpriced=sum(facts.get("cost_usd") is None for facts in paid),
+    )
