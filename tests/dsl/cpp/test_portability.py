@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,7 @@ def executed(source: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, str], None]]:
+def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
     """Makes CXX a compiler for another machine: the same flags, but not this CPU's."""
 
     def use(program: str, extra: str) -> None:
@@ -135,7 +135,7 @@ def compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callab
         monkeypatch.setenv("CXX", str(script))
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
-    yield use
+    return use
 
 
 @pytest.mark.parametrize(
