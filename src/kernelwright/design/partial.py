@@ -17,9 +17,11 @@ PARTS = 64
 
 
 def split_long_folds(order: list[v.Value], cores: int) -> dict[int, v.Value]:
-    """Cuts folds in place; returns the partial results, which must be realised."""
+    """Cuts folds in place; returns what must be realised: the partial results, and values that ask for it."""
     parts: dict[int, v.Value] = {}
     for value in order:
+        if value.stored:
+            parts[id(value)] = value
         if (
             isinstance(value, v.Fold)
             and value.source.size >= LONG

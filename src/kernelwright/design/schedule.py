@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelwright.design import values as v
-from kernelwright.design.coords import Atom
+from kernelwright.design.coords import Atom, Div, Mod
 from kernelwright.design.emit import Block, Dim, Emitter, Loop, LoopedReduce
 from kernelwright.design.hooks import Names
 from kernelwright.design.nest import Nest
@@ -189,14 +189,25 @@ def _flat(nest: Nest, parallel: list[Atom]) -> Plan:
 def _inner_tile(nest: Nest, parallel: list[Atom], last: Atom, wish: int) -> dict[Atom, int]:
     """Tile atoms from the innermost outwards until the tile has about `wish` elements."""
     tile = {last: _block(last, wish, spills(nest, last))}
+    stepped = _stepped(nest)
     for atom in reversed(parallel):
         size = math.prod(tile.values())
-        if atom in tile:
+        if atom in tile or atom in stepped:
             continue
         if any(tile[a] < a.extent for a in tile) or size * 2 > wish:
             break
         tile[atom] = _block(atom, wish // size, spills(nest, atom))
     return {a: n for a, n in tile.items() if n > 1 or a == last}
+
+
+def _stepped(nest: Nest) -> set[Atom]:
+    """Atoms inside divisions and remainders of an access: as loop variables they are numbers, as tile axes they would be gathers."""
+    found: set[Atom] = set()
+    for e in walk_all([value for _, value in nest.stores]):
+        if e.kind == "access":
+            for c in e.data[2]:
+                found |= {a for term, _ in c.terms if isinstance(term, Div | Mod) for a in term.of.atoms()}
+    return found
 
 
 def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom | None, must_whole: set[Atom]) -> Plan:

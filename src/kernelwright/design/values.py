@@ -28,13 +28,16 @@ def compute_dtype(dtype: DType) -> DType:
 @dataclass(eq=False)
 class Value:
     """One tensor of the graph. `origin` is the ATen operator it came from, for messages and comments; `triangle` is the part of
-    its matrices outside which it is zero ("lower", "upper", or "full"), `diagonal_of` what a diagonal matrix is made of."""
+    its matrices outside which it is zero ("lower", "upper", or "full"), `diagonal_of` what a diagonal matrix is made of,
+    `softplus_of` the x of a log(1 + e^x). `stored` asks for a tensor of its own: many users would compute it again."""
 
     shape: tuple[int, ...]
     dtype: DType
     origin: str = field(default="", kw_only=True)
     triangle: str = field(default="full", kw_only=True)
     diagonal_of: Value | None = field(default=None, kw_only=True, repr=False)
+    softplus_of: Value | None = field(default=None, kw_only=True, repr=False)
+    stored: bool = field(default=False, kw_only=True)
 
     def sources(self) -> tuple[Value, ...]:
         """The values it is made of."""

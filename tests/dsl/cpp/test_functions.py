@@ -12,12 +12,18 @@ import torch
 from kernelwright.dsl.cpp.module_file import FLAGS
 from kernelwright.dsl.cpp.prelude_text import prelude
 
+
+def _softplus(x: torch.Tensor) -> torch.Tensor:
+    return torch.clamp_min(x, 0.0) + torch.log1p(torch.exp(-x.abs()))
+
+
 UNARY = {
     # name: (torch function, samples from, to, allowed ulp in float, in double)
     "exp": (torch.exp, -104.0, 88.7, 1.5, 1.5),
     "expm1": (torch.expm1, -20.0, 20.0, 3.0, 3.0),
     "log": (torch.log, 0.0, 1e4, 1.5, 2.0),
     "log1p": (torch.log1p, -0.999, 100.0, 2.5, 3.0),
+    "log1p_exp": (_softplus, -85.0, 30.0, 3.0, 3.0),
     "log2": (torch.log2, 0.0, 1e4, 1.0, 2.0),
     "log10": (torch.log10, 0.0, 1e4, 1.0, 2.0),
     "exp2": (torch.exp2, -126.0, 127.0, 1.0, 2.0),

@@ -336,10 +336,23 @@ def softplus(out: Result, x: Value, beta: float = 1, threshold: float = 20) -> V
     scaled = _times(x, float(beta))
     soft = b.apply("log1p", b.apply("exp", scaled))
     soft = soft if beta == 1 else b.div(soft, float(beta))
-    return b.where(b.apply("gt", scaled, threshold, dtype=DType.bool, compute=x.dtype), x, soft, out.dtype)
+    value = b.where(b.apply("gt", scaled, threshold, dtype=DType.bool, compute=x.dtype), x, soft, out.dtype)
+    if beta == 1 and threshold >= 20:
+        value.softplus_of = x
+    return value
 
 
-rule("mish")(lambda out, x: b.mul(x, b.apply("tanh", softplus(out, x))))
+@rule("tanh")
+def tanh(out: Result, x: Value) -> Value:
+    """tanh(log(1 + e^x)) is n / (n + 2) with n = e^x (e^x + 2): one exponential, nothing cancels."""
+    if x.softplus_of is None:
+        return b.apply("tanh", x, dtype=out.dtype)
+    power = b.apply("exp", b.apply("minimum", x.softplus_of, 20.0))  # from there on the quotient is 1
+    n = b.mul(power, b.add(power, 2.0))
+    return b.div(n, b.add(n, 2.0))
+
+
+rule("mish")(lambda out, x: b.mul(x, tanh(out, softplus(out, x))))
 
 
 @rule("log_sigmoid_forward", "log_sigmoid")

@@ -100,6 +100,41 @@ def avg_pool(n: int) -> Any:
     return build
 
 
+def _limits(at: Value, extent: int, outputs: int) -> tuple[Value, Value]:
+    """Where the window of an output begins and ends: floor(at * extent / outputs), ceil((at + 1) * extent / outputs)."""
+    start = b.apply("floordiv", b.mul(at, extent), outputs)
+    return start, b.apply("floordiv", b.add(b.mul(at, extent), extent + outputs - 1), outputs)
+
+
+def _ragged(x: Value, outputs: Sequence[int], op: str) -> Value:
+    """Windows of unequal length, one axis after another: rows are added (or compared) whole before their columns are."""
+    n, lead = len(outputs), len(x.shape) - len(outputs)
+    fill = lowest(x.dtype) if op == "max" else 0
+    reduced = x
+    for i, o in enumerate(outputs):
+        axis, extent = lead + i, x.shape[lead + i]
+        longest = max(-(-(k + 1) * extent // o) - k * extent // o for k in range(o))
+        shape = (*reduced.shape[:axis], o, *reduced.shape[axis + 1 :], longest)
+
+        def move(coords: v.Coords, axis: int = axis, extent: int = extent, o: int = o) -> v.Coords:
+            return (*coords[:axis], coords[axis] * extent // o + coords[-1], *coords[axis + 1 : -1])
+
+        cut: Value = v.View(shape, x.dtype, reduced, move, fill=fill, kind="windows")
+        start, stop = _limits(b.position(shape, axis), extent, o)
+        inside = b.apply("lt", b.position(shape, len(shape) - 1), b.sub(stop, start), dtype=DType.bool, compute=DType.i64)
+        reduced = b.fold("max" if op == "max" else "sum", b.where(inside, cut, fill, x.dtype), (len(shape) - 1,))
+        reduced.stored = i < n - 1
+    if op == "max":
+        return reduced
+    count: Value | None = None
+    for i, o in enumerate(outputs):
+        start, stop = _limits(b.position(reduced.shape, lead + i), x.shape[lead + i], o)
+        length = b.sub(stop, start)
+        count = length if count is None else b.mul(count, length)
+    assert count is not None
+    return b.div(reduced, b.cast(count, x.dtype))
+
+
 def adaptive(n: int, op: str) -> Any:
     def build(out: Any, x: Value, sizes: Any) -> Any:
         """Windows from floor(i*n/o) to ceil((i+1)*n/o): plain windows when o divides n, else ragged ones under a mask."""
@@ -111,8 +146,8 @@ def adaptive(n: int, op: str) -> Any:
             if op == "max":
                 return max_pool(n)(out, x, k, k)
             return avg_pool(n)(out, x, k, k)
-        if isinstance(out, tuple) and op == "max":
-            pass
+        if not isinstance(out, tuple):
+            return _ragged(x, outputs, op)
         longest = [max(-(-(i + 1) * e // o) - i * e // o for i in range(o)) for e, o in zip(space, outputs, strict=True)]
         shape = (*result.shape, *longest)
 
@@ -122,35 +157,22 @@ def adaptive(n: int, op: str) -> Any:
 
         cut = v.View(shape, x.dtype, x, move, fill=0, kind="windows")
         inside: Value | None = None
-        count: Value | None = None
         for i in range(n):
             at = b.position(shape, lead + i)
-            start = b.apply("floordiv", b.mul(at, space[i]), outputs[i])
-            stop = b.apply("floordiv", b.add(b.mul(at, space[i]), space[i] + outputs[i] - 1), outputs[i])
+            start, stop = _limits(at, space[i], outputs[i])
             here = b.apply("lt", b.position(shape, lead + n + i), b.sub(stop, start), dtype=DType.bool, compute=DType.i64)
             inside = here if inside is None else b.apply("logical_and", inside, here)
-            at = b.position(result.shape, lead + i)
-            start = b.apply("floordiv", b.mul(at, space[i]), outputs[i])
-            stop = b.apply("floordiv", b.add(b.mul(at, space[i]), space[i] + outputs[i] - 1), outputs[i])
-            length = b.sub(stop, start)
-            count = length if count is None else b.mul(count, length)
         assert inside is not None
-        assert count is not None
         axes = tuple(range(len(result.shape), len(shape)))
-        if op == "max":
-            best = b.fold("max", b.where(inside, cut, lowest(x.dtype), x.dtype), axes)
-            if not isinstance(out, tuple):
-                return best
-            window = b.reshape(b.where(inside, cut, lowest(x.dtype), x.dtype), (*result.shape, math.prod(longest)))
-            within = arg_fold("max", window, len(result.shape), False)
-            place: Value | None = None
-            for i in range(n):
-                offset = b.apply("mod", b.apply("floordiv", within, math.prod(longest[i + 1 :])), longest[i])
-                at = b.apply("floordiv", b.mul(b.position(result.shape, lead + i), space[i]), outputs[i])
-                at = b.add(at, offset)
-                place = at if place is None else b.add(b.mul(place, space[i]), at)
-            return best, place
-        return b.div(b.fold("sum", b.where(inside, cut, 0, x.dtype), axes), b.cast(count, x.dtype))
+        masked = b.where(inside, cut, lowest(x.dtype), x.dtype)
+        window = b.reshape(masked, (*result.shape, math.prod(longest)))
+        within = arg_fold("max", window, len(result.shape), False)
+        place: Value | None = None
+        for i in range(n):
+            offset = b.apply("mod", b.apply("floordiv", within, math.prod(longest[i + 1 :])), longest[i])
+            at = b.add(_limits(b.position(result.shape, lead + i), space[i], outputs[i])[0], offset)
+            place = at if place is None else b.add(b.mul(place, space[i]), at)
+        return b.fold("max", masked, axes), place
 
     return build
 

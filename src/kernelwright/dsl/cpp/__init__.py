@@ -1,7 +1,7 @@
 """C++ for CPUs: OpenMP threads, SIMD loops, a C ABI called by ctypes.
 
 1. `kernel`       a sketch as C++ source: a function for each kernel
-2. `schedule`     blocks of effects → statements; `keeping` says which tiles are stored, `special` does scans, sorts and products
+2. `schedule`     blocks of effects → statements; `keeping` says which tiles are stored, `scan` and `sort` do what their names say
 3. `nest`         one loop nest: order, clipping, interior and borders, lanes of a reduction
 4. `elements`     one element as a C expression
 5. `gemm`         the register-blocked matrix product

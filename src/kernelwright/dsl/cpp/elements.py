@@ -139,6 +139,9 @@ class Elements:
                 )
                 return self.of(x, inner)
             case "unary":
+                if value.data == "log1p" and self._is_exponential(value.args[0]):
+                    inner = self.of(value.args[0].args[0], index)
+                    return self._apply(value.dtype, expressions.rounded("log1p_exp_of({0})", value.dtype), inner)
                 operand = self.of(value.args[0], index)
                 return self._apply(value.dtype, expressions.unary(value.data, "{0}", value.args[0].dtype), operand)
             case "binary":
@@ -158,6 +161,11 @@ class Elements:
             case "permute" | "squeeze" | "unsqueeze" | "expand" | "part" | "reshape":
                 return self.of(value.args[0], self._viewed(value, index))
         raise AssertionError(f"{value.op} has no element of its own")
+
+    def _is_exponential(self, value: Value) -> bool:
+        """True for an exponential that is computed on the spot: log(1 + e^x) has a function of its own."""
+        here = value.storage is None or value.id in self.computing
+        return value.op == "unary" and value.data == "exp" and here and value.dtype in (DType.f32, DType.f64)
 
     def _apply(self, dtype: DType, template: str, *args: Scalar) -> Scalar:
         return Scalar(template, args, dtype, max((a.level for a in args), default=0))

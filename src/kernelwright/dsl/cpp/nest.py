@@ -24,6 +24,8 @@ STRIP_BYTES = 256
 """Columns reduced together over an outer axis: eight AVX2 registers of accumulators."""
 
 
+FETCH_BYTES = (1 << 10, 1 << 18)
+"""Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
 STREAM_STRIP = 1024
 """Elements computed into a strip before they are streamed: more would push the inputs out of the first cache (measured)."""
 STREAM_LEAST = 256
@@ -72,6 +74,8 @@ class Surroundings:
     axis_names: list[str]
     used: set[str] = field(default_factory=set)
     streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
+    ahead: tuple[str, Poly] | None = None  # variable and step of the parallel loop around, where rows can be fetched ahead
+    touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
 
 
 @dataclass
@@ -185,6 +189,7 @@ class Nest:
             self.write_rows()
         else:
             self.write_plain()
+        self.note_reads()
         return self.out
 
     def clip(self) -> None:
@@ -417,6 +422,7 @@ class Nest:
             f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
         )
         self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
+        self.out += self.fetches(inner, lanes)
         body = [
             "#pragma omp simd",
             f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{",
@@ -432,6 +438,33 @@ class Nest:
         if inner.extent.constant is None or inner.extent.constant % lanes:
             self.out += [f"for (int64_t {var} = {whole}; {var} < {extent}; ++{var}) {{", *tail, "}"]
         self.out.append("}")
+
+    def fetches(self, inner: Loop, lanes: int) -> list[str]:
+        """Prefetches the row of the next iteration while this one, which is in the cache already, is worked on."""
+        found: list[str] = []
+        if self.around.ahead is None:
+            return found
+        var, step = self.around.ahead
+        for place in self.elems.places:
+            width = WIDTH[place.width]
+            unit, move = place.offset.coefficient(inner.var), place.offset.coefficient(var)
+            read_before = self.around.touched.get(place.memory) is False and not place.writes
+            if not read_before or unit is None or unit.constant != 1 or move is None or not move.constant:
+                continue
+            if not FETCH_BYTES[0] <= (inner.extent.constant or 0) * width <= FETCH_BYTES[1]:
+                continue
+            self.around.touched[place.memory] = True
+            following = place.offset.substitute({var: poly(var) + step, inner.var: poly("block")})
+            for line in range(0, lanes * width, 64):
+                found.append(f"__builtin_prefetch(&{place.memory}[{to_c(following + line // width)}], 0, 2);")
+        return found
+
+    def note_reads(self) -> None:
+        """What this nest reads is in the cache for the nests after it."""
+        pointers = {tensor.pointer for tensor in self.around.tensors.values()}
+        for place in self.elems.places:
+            if not place.writes and place.memory in pointers:
+                self.around.touched.setdefault(place.memory, False)
 
     def combine_lanes(self, folds: list[Fold], lanes: int) -> None:
         """Halves the lanes until one is left: as exact as pairwise summation, and short."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily.graph import GraphBuilder
 from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
+from kernelwright.dsl.cfamily.stacks import short_axes
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
 from kernelwright.dsl.cfamily.values import (
     ELEMENTWISE,
@@ -24,7 +25,7 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
-from kernelwright.dsl.cpp import product, special
+from kernelwright.dsl.cpp import product, scan, sort, stack
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
@@ -67,6 +68,8 @@ class Scheduler:
                     self.loop(effect)
 
     def store(self, effect: StoreEffect) -> None:
+        if scan.into_tensor(self, effect):
+            return
         shape = _region_shape(effect)
         put = Put(effect.tensor, effect.axes, effect.value, effect.mode)
         nest = Nest(self.around, shape, [put], set())
@@ -113,6 +116,13 @@ class Scheduler:
         cost = sum(cost_of(r.value) for r in nest.roots)
         self.work = self.work + size * max(1, round(cost / 4))
 
+    def count_work(self, shape: tuple[Poly, ...], cost: int) -> None:
+        """Adds what a nest that was written by other means costs."""
+        size = poly(cost)
+        for extent in (*shape, *self.trips):
+            size = size * extent
+        self.work = self.work + size
+
     def pending(self, values: list[Value]) -> list[Value]:
         """Kept or heavy values without storage that computing `values` here would need directly, in program order."""
         found: dict[int, Value] = {}
@@ -147,11 +157,13 @@ class Scheduler:
             case "reduce":
                 self.reduce(value)
             case "scan":
-                special.scan(self, value)
+                scan.scan(self, value)
             case "argsort":
-                special.argsort(self, value)
+                sort.argsort(self, value)
             case "gemm":
                 product.product(self, value)
+            case "where" if axes := short_axes(value):
+                stack.make(self, value, axes)
             case _:
                 storage = self.declare(value)
                 self.pre_make(value, {value.id})
@@ -364,7 +376,9 @@ class Scheduler:
         for item in chain[:-1]:
             self.trips.append(self.most(_trips(item)))
             self.out += [f"// {e.text}" for e in item.body.effects if isinstance(e, CommentEffect)]
+        self.around.ahead, self.around.touched = (chain[-1].var, chain[-1].step), {}
         self.inside(chain[-1])
+        self.around.ahead = None
         for _ in chain[:-1]:
             self.trips.pop()
         self.out.append("}")

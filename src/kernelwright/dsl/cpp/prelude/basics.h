@@ -104,3 +104,117 @@ FUNCTION void atomic_add_bf16(uint16_t* at, float x) {
   do next = to_bf16(from_bf16(old) + x);
   while (!__atomic_compare_exchange_n(at, &old, next, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
+// == RunningSum
+struct RunningSum {
+  static constexpr double start = 0.0;
+  template <typename T> static inline __attribute__((always_inline)) T step(T a, T b) { return a + b; }
+};
+// == RunningProduct
+struct RunningProduct {
+  static constexpr double start = 1.0;
+  template <typename T> static inline __attribute__((always_inline)) T step(T a, T b) { return a * b; }
+};
+// == RunningMaximum
+struct RunningMaximum {
+  static constexpr double start = -INFINITY;
+  template <typename T> static inline __attribute__((always_inline)) T step(T a, T b) { return nan_max(a, b); }
+};
+// == RunningMinimum
+struct RunningMinimum {
+  static constexpr double start = INFINITY;
+  template <typename T> static inline __attribute__((always_inline)) T step(T a, T b) { return nan_min(a, b); }
+};
+// == running
+// Scans a piece of a row in place and returns what the next piece goes on from. Four doubles at a time are scanned among
+// themselves in two steps; only their total is added to the carry, so that one quad need not wait for the one before.
+template <typename Op, bool exclusive, typename T> FUNCTION double running(T* piece, int64_t count, double carry) {
+  typedef double Quad __attribute__((vector_size(32)));
+  typedef T Part __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
+  const Quad start = {Op::start, Op::start, Op::start, Op::start};
+  Quad before = {carry, carry, carry, carry};
+  int64_t at = 0;
+  for (; at + 4 <= count; at += 4) {
+#if defined(__AVX__) && !defined(__clang__)  // one instruction, where the general way takes three
+    Quad x;
+    if constexpr (sizeof(T) == 4) x = __builtin_ia32_cvtps2pd256(*(const Part*)(piece + at));
+    else x = *(const Part*)(piece + at);
+#else
+    Quad x = __builtin_convertvector(*(const Part*)(piece + at), Quad);
+#endif
+    x = Op::step(__builtin_shufflevector(start, x, 0, 4, 5, 6), x);
+    x = Op::step(__builtin_shufflevector(start, x, 0, 1, 4, 5), x);
+    const Quad made = Op::step(before, exclusive ? Quad(__builtin_shufflevector(start, x, 0, 4, 5, 6)) : x);
+    *(Part*)(piece + at) = __builtin_convertvector(made, Part);
+    before = Op::step(before, __builtin_shufflevector(x, x, 3, 3, 3, 3));
+  }
+  carry = before[0];
+  for (; at < count; ++at) {
+    const double next = Op::step(carry, double(piece[at]));
+    piece[at] = T(exclusive ? carry : next);
+    carry = next;
+  }
+  return carry;
+}
+// == sort_key
+// Unsigned numbers in the order of the floats; -0 counts as 0, NaN as the largest
+FUNCTION uint32_t sort_key(float x) {
+  const uint32_t bits = __builtin_bit_cast(uint32_t, x + 0.0f);
+  const uint32_t key = bits ^ (uint32_t(int32_t(bits) >> 31) | 0x80000000u);
+  return x != x ? 0xffffffffu : key;
+}
+FUNCTION uint32_t sort_key(int32_t x) { return uint32_t(x) ^ 0x80000000u; }
+// == sort_keys
+#include <algorithm>
+// Sorts by the upper halves, from the lowest byte to the highest; keys that share a byte skip its pass
+static void sort_keys(uint64_t* keys, uint64_t* spare, int64_t count) {
+  if (count < 64) {
+    std::sort(keys, keys + count);
+    return;
+  }
+  uint64_t* const result = keys;
+  static thread_local int64_t counts[4][256];
+  for (auto& row : counts) for (auto& n : row) n = 0;
+  for (int64_t k = 0; k < count; ++k)
+    for (int byte = 0; byte < 4; ++byte) ++counts[byte][keys[k] >> (32 + 8 * byte) & 255];
+  for (int byte = 0; byte < 4; ++byte) {
+    int64_t* starts = counts[byte];
+    if (starts[keys[0] >> (32 + 8 * byte) & 255] == count) continue;
+    int64_t before = 0;
+    for (int value = 0; value < 256; ++value) {
+      const int64_t own = starts[value];
+      starts[value] = before;
+      before += own;
+    }
+    for (int64_t k = 0; k < count; ++k) spare[starts[keys[k] >> (32 + 8 * byte) & 255]++] = keys[k];
+    std::swap(keys, spare);
+  }
+  if (keys != result) std::copy(keys, keys + count, result);
+}
+// == select_keys
+#include <algorithm>
+// The `wanted` smallest keys with their positions, in order. What does not beat the last of them is skipped, 32 at a time.
+template <int64_t wanted> static void select_keys(const uint32_t* keys, int64_t count, uint64_t* first) {
+  int64_t held = 0;
+  uint64_t limit = ~uint64_t(0);
+  for (int64_t start = 0; start < count; start += 32) {
+    const int64_t stop = start + 32 < count ? start + 32 : count;
+    const uint32_t last = uint32_t(limit >> 32);
+    uint32_t any = held < wanted;
+    if (stop - start == 32)
+      for (int k = 0; k < 32; ++k) any |= keys[start + k] < last;
+    else
+      any = 1;
+    if (!any) continue;
+    for (int64_t k = start; k < stop; ++k) {
+      const uint64_t key = uint64_t(keys[k]) << 32 | uint64_t(k);
+      first[held] = key;
+      held += key < limit;
+    }
+    if (held > 2 * wanted + 8 || (held > wanted && limit == ~uint64_t(0))) {
+      std::nth_element(first, first + wanted - 1, first + held);
+      limit = first[wanted - 1];
+      held = wanted;
+    }
+  }
+  std::sort(first, first + held);
+}

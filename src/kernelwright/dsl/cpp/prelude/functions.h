@@ -3,19 +3,17 @@
 FUNCTION float exp_of(float x) {
   x = x > 89.0f ? 89.0f : x;
   x = x < -104.0f ? -104.0f : x;
-  const float shifted = x * 0x1.715476p+0f + 0x1.8p23f;
-  const int32_t k = __builtin_bit_cast(int32_t, shifted) - 0x4b400000;
-  const float n = shifted - 0x1.8p23f;
+  const float shifted = x * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
   const float r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
-  float q = 0x1.a1bfdep-13f;
-  q = q * r + 0x1.6d9e2ap-10f;
-  q = q * r + 0x1.111078p-7f;
-  q = q * r + 0x1.555478p-5f;
-  q = q * r + 0x1.555556p-3f;
+  float q = 0x1.6dbd12p-10f;
+  q = q * r + 0x1.124148p-7f;
+  q = q * r + 0x1.555454p-5f;
+  q = q * r + 0x1.555486p-3f;
   q = q * r + 0x1p-1f;
-  const float e = (q * r * r + r) + 1.0f;
-  const int32_t h = k >> 1;  // in two steps: 2^k alone may overflow or be subnormal
-  return e * __builtin_bit_cast(float, (h + 127) << 23) * __builtin_bit_cast(float, (k - h + 127) << 23);
+  const float e = (q * r + 1.0f) * r + 1.0f;
+  // the sum's last bits are k = x / log(2); in two steps, because 2^k alone may overflow or be subnormal
+  const int32_t k = __builtin_bit_cast(int32_t, shifted), h = k >> 1;
+  return e * __builtin_bit_cast(float, (h << 23) + 0x3f800000) * __builtin_bit_cast(float, ((k - h) << 23) + 0x3f800000);
 }
 FUNCTION double exp_of(double x) {
   x = x > 710.0 ? 710.0 : x;
@@ -136,6 +134,18 @@ template <typename T> FUNCTION T log1p_of(T x) {
   const T whole = log_of(u);
   return (u == T(INFINITY)) | (u == T(0)) ? whole : whole + lost / u;
 }
+// == log1p_exp_of
+// log(1 + e^x) without overflow; at most 2.5 ulp. 1 + e^-|x| lies between 1 and 2: no exponent to take apart
+FUNCTION float log1p_exp_of(float x) {
+  const float t = exp_of(-std::fabs(x)), s = t / (2.0f + t), z = s * s;
+  float p = 0x1.1ece06p-3f;
+  p = p * z + 0x1.1ebf46p-3f;
+  p = p * z + 0x1.99d1ep-3f;
+  p = p * z + 0x1.555502p-2f;
+  const float low = 2.0f * (s * z * p + s);
+  return (x > 0.0f ? x : 0.0f) + low;
+}
+FUNCTION double log1p_exp_of(double x) { return (x > 0.0 ? x : 0.0) + log1p_of(exp_of(-std::fabs(x))); }
 // == tanh_of
 // At most 1.5 ulp (float): gelu's 1 + tanh(y) magnifies each of them where they cancel; 3 ulp (double)
 FUNCTION float tanh_of(float x) {
