@@ -6,13 +6,16 @@ tables build values. What has no rule is decomposed further where torch knows ho
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from kernelwright.design import build as b
 from kernelwright.design import values as v
+from kernelwright.design.constants import collapsed, recognised
 from kernelwright.design.hooks import Names
 from kernelwright.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
@@ -57,9 +60,13 @@ def exported(
 
     from kernelwright.design.operators import find
 
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), _attributes_as_buffers(model):
         warnings.simplefilter("ignore")
-        program = torch.export.export(model, tuple(inputs), keywords or {}, strict=False)
+        try:
+            program = torch.export.export(model, tuple(inputs), keywords or {}, strict=False)
+        except Exception as e:  # the module's own code runs here, and torch.export raises whatever it meets
+            reason = (str(e).strip().splitlines() or [type(e).__name__])[0]
+            raise UnsupportedOperator("this module", f"torch.export cannot record it: {reason[:300]}") from e
         table = torch.export.default_decompositions()
         keep = [o for o in table if str(o).startswith("aten.") and _kept(str(o))]
         for o in keep:
@@ -74,11 +81,33 @@ def exported(
     return program
 
 
+@contextlib.contextmanager
+def _attributes_as_buffers(model: torch.nn.Module) -> Iterator[None]:
+    """Tensors that a module keeps as plain attributes are buffers while it is recorded: torch.export lets forward change only those
+    (a hidden state, a cache). Their values are put back afterwards."""
+    import torch
+
+    kept: list[tuple[torch.nn.Module, str, torch.Tensor]] = []
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor) and name not in module._buffers:
+                kept.append((module, name, value))
+                delattr(module, name)
+                module.register_buffer(name, value.detach().clone(), persistent=False)
+    try:
+        yield
+    finally:
+        for module, name, value in kept:
+            del module._buffers[name]
+            module._non_persistent_buffers_set.discard(name)
+            setattr(module, name, value)
+
+
 _WHOLE = (
     "scaled_dot_product_attention tril triu logsumexp std var prelu pixel_shuffle pixel_unshuffle "
     "bucketize roll diag_embed im2col hardswish hardsigmoid mish silu softplus elu selu celu cummax "
     "cummin logcumsumexp linear one_hot rms_norm diagonal_copy _adaptive_avg_pool3d adaptive_avg_pool1d "
-    "upsample_nearest1d upsample_nearest2d upsample_nearest3d searchsorted"
+    "upsample_nearest1d upsample_nearest2d upsample_nearest3d searchsorted lstm gru rnn_tanh rnn_relu"
 )
 WHOLE = frozenset(_WHOLE.split())
 
@@ -92,19 +121,23 @@ def _needs(target: Any, find: Any) -> bool:
 
 
 def capture(
-    model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None, *, track: str = "pure"
-) -> Captured:
-    """Records a module on example inputs and builds the graph of values. On track hybrid, library.py takes what has no rule."""
+    model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None, *, track: str = "pure",
+    drawn: frozenset[str] = frozenset(),
+) -> Captured:  # fmt: skip
+    """Records a module on example inputs and builds the graph of values. On track hybrid, library.py takes what has no rule. `drawn`
+    names tensors outside the state_dict that another construction would draw anew: a kernel cannot know them."""
     program = exported(model, inputs, keywords)
-    return Builder(program, track).build()
+    return Builder(program, track, drawn).build()
 
 
 class Builder:
     """Walks an exported program once."""
 
-    def __init__(self, program: torch.export.ExportedProgram, track: str = "pure") -> None:
+    def __init__(self, program: torch.export.ExportedProgram, track: str = "pure", drawn: frozenset[str] = frozenset()) -> None:
         self.program = program
         self.track = track
+        self.drawn = drawn
+        self.changing: dict[int, str] = {}
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[float | int | bool, ...]]] = []
         self.known: dict[str, Any] = {}
@@ -126,10 +159,18 @@ class Builder:
         tokens = sum(spec.kind == OutputKind.TOKEN for spec in signature.output_specs)
         others = len(signature.buffers_to_mutate) + len(signature.user_inputs_to_mutate) + tokens
         flat = [self._argument(o) for o in outputs][others:]
+        self._refuse_memory(flat)
         for node in outputs[others:]:
             if hasattr(node, "meta") and hasattr(node.meta.get("val"), "dtype"):
                 dtype_of(node.meta["val"].dtype)
         return Captured(self.tensors, self.constants, flat, self._structure(len(flat)))
+
+    def _refuse_memory(self, results: list[Any]) -> None:
+        """A state that forward overwrites is no matter; one that it reads before would make every call another function."""
+        for value in v.topological([r for r in results if isinstance(r, v.Value)]):
+            if id(value) in self.changing:
+                name = self.changing[id(value)]
+                raise UnsupportedOperator("a state kept between calls", f"forward reads {name} and changes it")
 
     def _structure(self, count: int) -> Any:
         """forward's result as a JSON tree whose leaves are positions of the flat outputs."""
@@ -163,6 +204,8 @@ class Builder:
                 if tensor is None:
                     raise UnsupportedOperator(f"{spec.kind}", "a graph input that is neither tensor nor constant")
                 self.known[node.name] = self._constant(spec.target or node.name, tensor)
+            if spec.kind == InputKind.BUFFER and spec.target in self.program.graph_signature.buffers_to_mutate.values():
+                self.changing[id(self.known[node.name])] = spec.target
 
     def _declare(self, node: Any, fake: torch.Tensor, role: Any, source: str, stem: str) -> None:
         name = self.names.fresh(stem)
@@ -174,14 +217,21 @@ class Builder:
 
     def _constant(self, stem: str, tensor: torch.Tensor) -> v.Value:
         dtype = dtype_of(tensor.dtype)
-        shape = tuple(tensor.shape)
-        if tensor.numel() and bool((tensor == tensor.reshape(-1)[0]).all()):
-            return v.Const(shape, dtype, tensor.reshape(-1)[0].item())
+        small = collapsed(tensor.detach())
+        return b.expand(recognised(small, dtype) or self._table(stem, small, dtype), tuple(tensor.shape))
+
+    def _table(self, stem: str, tensor: torch.Tensor, dtype: DType) -> v.Value:
+        """A constant without a rule: its numbers are written into the sketch."""
+        if stem in self.drawn:
+            raise UnsupportedOperator(
+                "a constant tensor", f"{stem} is drawn at random by the constructor and is not part of the state_dict"
+            )
         if tensor.numel() > SMALL_CONSTANT:
             raise UnsupportedOperator(
                 "a constant tensor", f"{stem} has {tensor.numel()} elements, more than a kernel file should carry"
             )
         name = self.names.fresh(stem.replace(".", "_"))
+        shape = tuple(tensor.shape)
         self.constants.append((name, tuple(tensor.reshape(-1).tolist())))
         self.tensors.append(nodes.Tensor(name, tuple(nodes.Int(e) for e in shape), dtype, "constant", name))
         return v.Leaf(shape, dtype, name, origin="constant")

@@ -30,15 +30,16 @@ EFFORTS = {"quick": (3, 0.3), "standard": (6, 5.0), "thorough": (12, 30.0)}
 
 def design_module(
     model: torch.nn.Module, inputs: Sequence[Any], *, keywords: dict[str, Any] | None = None, target: Any = None, track: str = "pure",
-    effort: str = "quick", name: str | None = None, limit: int | None = None,
+    effort: str = "quick", name: str | None = None, limit: int | None = None, drawn: frozenset[str] = frozenset(),
 ) -> list[Design]:  # fmt: skip
     """Designs for a module at the shapes of the example inputs, best first, as many as the effort allows (or `limit`). Raises
-    UnsupportedOperator for what cannot be designed; on track hybrid, such operators are left to the library where that is allowed."""
+    UnsupportedOperator for what cannot be designed; on track hybrid, such operators are left to the library where that is allowed.
+    `drawn` names tensors outside the state_dict that every construction draws anew."""
     from kernelwright.design.assemble import assemble
     from kernelwright.design.capture import capture
 
     title = name or type(model).__name__
-    captured = capture(model.eval(), inputs, keywords, track=track)
+    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn)
     cores = getattr(target, "cores", None) or os.cpu_count() or 2
     most, seconds = EFFORTS[effort]
     made = assemble(captured, title, f"{title}, designed from its graph.", cores=cores, limit=limit or most, seconds=seconds)
@@ -52,12 +53,37 @@ def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: s
     loaded = load_task(task)
     model = loaded.construct(0)
     first, *others = loaded.draw(0)
-    designs = design_module(model, first, target=target, track=track, effort=effort)
+    drawn = _drawn(model, loaded)
+    designs = design_module(model, first, target=target, track=track, effort=effort, drawn=drawn)
     more: list[nodes.Sketch] = []
     for inputs in others:
         if _signature(inputs) not in {_signature(first), *map(_signature, others[: len(more)])}:
-            more.append(design_module(model, inputs, target=target, track=track, effort=effort, limit=1)[0].sketch)
+            more.append(design_module(model, inputs, target=target, track=track, effort=effort, limit=1, drawn=drawn)[0].sketch)
     return [Design(d.sketch, d.notes, d.cost, tuple(more)) for d in designs] if more else designs
+
+
+def _drawn(model: torch.nn.Module, loaded: Any) -> frozenset[str]:
+    """Tensors outside the state_dict that come out different under another seed, by their dotted names."""
+    own = _outside(model)
+    if not own:
+        return frozenset()
+    other = _outside(loaded.construct(1))
+    return frozenset(
+        name
+        for name, t in own.items()
+        if name not in other or t.shape != other[name].shape or not bool((t == other[name]).all())
+    )
+
+
+def _outside(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Plain attributes and non-persistent buffers that are tensors."""
+    import torch
+
+    inside = model.state_dict()
+    found = dict(model.named_buffers())
+    for path, module in model.named_modules():
+        found |= {f"{path}.{k}" if path else k: t for k, t in vars(module).items() if isinstance(t, torch.Tensor)}
+    return {name: t for name, t in found.items() if name not in inside}
 
 
 def _signature(inputs: Sequence[Any]) -> tuple[Any, ...]:
