@@ -23,8 +23,8 @@ from kernelwright.design.fuse import Finish, NotFusible, Operand
 from kernelwright.design.scalar import MustRealise
 
 if TYPE_CHECKING:
-    from kernelwright.design.assemble import Workshop
     from kernelwright.design.hooks import Piece
+    from kernelwright.design.workshop import Workshop
 
 
 def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Value) -> None:

@@ -20,7 +20,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
 
 if TYPE_CHECKING:
-    from kernelwright.design.assemble import Workshop
+    from kernelwright.design.workshop import Workshop
 
 Combine = Literal["set", "add", "maximum", "minimum", "mul"]
 

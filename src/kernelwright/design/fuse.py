@@ -6,6 +6,7 @@ Both trace expressions over one atom per logical axis and then bind these atoms 
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from kernelwright.design import values as v
@@ -228,13 +229,15 @@ class Finish:
         return finish
 
 
-def region_end(contraction: v.Value, order: list[v.Value], users: dict[int, list[v.Value]], outputs: set[int]) -> v.Value:
+def region_end(
+    contraction: v.Value, order: list[v.Value], users: dict[int, list[v.Value]], outputs: set[int], start: int
+) -> v.Value:
     """The last value that can be made in the contraction's epilogue: all that the product flows into before it is pointwise or
-    a mere renaming, and nothing else needs what lies between."""
+    a mere renaming, and nothing else needs what lies between. The contraction stands at `start` of the order."""
     region = {id(contraction)}
+    inner: list[v.Value] = [contraction]
     end = contraction
-    start = next(i for i, x in enumerate(order) if x is contraction)
-    for value in order[start + 1 :]:
+    for value in itertools.islice(order, start + 1, None):
         if id(end) in outputs:
             break
         if not any(id(s) in region for s in value.sources()):
@@ -243,9 +246,9 @@ def region_end(contraction: v.Value, order: list[v.Value], users: dict[int, list
         if not fits:
             break
         region.add(id(value))
-        inner = [x for x in order if id(x) in region and x is not value]
         if all(id(u) in region for x in inner for u in users.get(id(x), [])) and not any(id(x) in outputs for x in inner):
             end = value
+        inner.append(value)
     return end
 
 

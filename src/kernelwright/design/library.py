@@ -17,7 +17,7 @@ from kernelwright.judge.trace import judge_calls
 from kernelwright.sketch.nodes import DType, LibraryCall
 
 if TYPE_CHECKING:
-    from kernelwright.design.assemble import Workshop
+    from kernelwright.design.workshop import Workshop
 
 PAIRS = {"complex64": DType.f32, "complex128": DType.f64}
 _ANYWHERE = ("device", "layout", "pin_memory", "memory_format")  # results are copied into tensors of our own

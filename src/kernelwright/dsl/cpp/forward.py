@@ -105,8 +105,14 @@ def _prepare_method(
         if tensor.role == "constant" and any(tensor.name in step.tensors for step in once):
             out.append(f"        {tensor.name} = self._{tensor.name}")
     for step in once:
-        out.append(f"        {prefix}{step.name}({', '.join([f'{t}.data_ptr()' for t in step.tensors] + list(step.sizes))})")
+        out.append(f"        {prefix}{step.name}({_arguments(step, [f'{t}.data_ptr()' for t in step.tensors])})")
     return [*out, ""]
+
+
+def _arguments(step: Entry, pointers: list[str]) -> str:
+    """What an entry point is called with."""
+    given = [f"(ctypes.c_void_p * {len(pointers)})({', '.join(pointers)})"] if step.by_array else pointers
+    return ", ".join([*given, *step.sizes])
 
 
 def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor) -> str:
@@ -187,7 +193,7 @@ def _forward_method(
                     f"{t}_.data_ptr()" if t in returned and _role(sketch, t) == "input" else f"{t}.data_ptr()"
                     for t in step.tensors
                 ]
-                out.append(f"        {prefix}{step.name}({', '.join(pointers + list(step.sizes))})")
+                out.append(f"        {prefix}{step.name}({_arguments(step, pointers)})")
         else:
             out += _library_call(sketch, step)
     out.append(f"        return {_tree(json.loads(sketch.returns))}")

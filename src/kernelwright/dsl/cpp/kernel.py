@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernelwright.dsl.cfamily.alike import Likeness, Likenesses
 from kernelwright.dsl.cfamily.graph import RESERVED, GraphBuilder, walk
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, from_index, poly
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
@@ -20,6 +19,7 @@ from kernelwright.dsl.cpp.nest import Surroundings
 from kernelwright.dsl.cpp.prelude_text import prelude
 from kernelwright.dsl.cpp.schedule import Scheduler
 from kernelwright.sketch import nodes
+from kernelwright.sketch.alike import Likeness, Likenesses
 
 PARALLEL_ABOVE = 48 * 1024
 """Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
@@ -28,17 +28,25 @@ STREAM_BYTES = 16 << 20
 """Outputs from this size on are streamed to memory. With an input of the same size they fill the 32 MiB of last-level cache that
 servers have per core complex; below it, whoever reads the output next should find it in the cache."""
 
+MOST_ARGUMENTS = 200
+"""Tensors that an entry point takes one by one; ctypes refuses more than 1024 arguments, and large networks have more."""
+
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes."""
+    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes. Of a great many
+    tensors, it takes one array of pointers."""
 
     name: str
     tensors: tuple[str, ...]
     sizes: tuple[str, ...]
     once: bool
+
+    @property
+    def by_array(self) -> bool:
+        return len(self.tensors) > MOST_ARGUMENTS
 
 
 @dataclass(frozen=True)
@@ -166,12 +174,19 @@ def _entry(
     """An exported function that runs a group of kernels; Python crosses into C once for all of them."""
     declared = {t.name: t for t in sketch.tensors}
     tensors = tuple(dict.fromkeys(t for _, used, _ in group for t in used))
-    parameters = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors] + [f"int64_t {s}" for s in dynamic]
+    entry = Entry(name, tensors, dynamic, group[0][2].once)
+    pointers = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors]
+    parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
+    found = [
+        f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
+        for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
+        if entry.by_array
+    ]
     calls = [f"  {function}({', '.join([*(_c_name(t) for t in used), *dynamic])});\n" for function, used, _ in group]
     if streams:
         calls.append("  streams_end();\n")
-    text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join(calls)}}}\n'
-    return Entry(name, tensors, dynamic, group[0][2].once), text
+    text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
+    return entry, text
 
 
 def indent(lines: list[str]) -> str:

@@ -177,7 +177,7 @@ def _entries(built: Source, suffix: str) -> str:
     for step in built.steps:
         if isinstance(step, Entry):
             name = _prefix(suffix) + step.name
-            kinds = ", ".join(["ctypes.c_void_p"] * len(step.tensors) + ["ctypes.c_int64"] * len(step.sizes))
+            kinds = ", ".join(["ctypes.c_void_p"] * (1 if step.by_array else len(step.tensors)) + ["ctypes.c_int64"] * len(step.sizes))
             lines += [f"{name} = _library{suffix}.{step.name}", f"{name}.argtypes = [{kinds}]", f"{name}.restype = None"]
     return "\n".join(lines) + "\n"
 

@@ -16,14 +16,16 @@ Likeness = tuple[Any, ...]
 
 
 class Likenesses:
-    """Compares kernels of one sketch. `special` tensors are told apart from others of the same shape (how they are written differs).
-    Equal parts get equal numbers, so expressions that share parts cost no more than what is written."""
+    """Compares kernels of a sketch, and of others with the same `numbers`. `special` tensors are told apart from others of the same
+    shape. Equal parts get equal numbers, so expressions that share parts cost no more than what is written."""
 
-    def __init__(self, sketch: nodes.Sketch, special: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, sketch: nodes.Sketch, special: frozenset[str] = frozenset(), numbers: dict[Any, int] | None = None
+    ) -> None:
         self.tensors: Mapping[str, nodes.Tensor] = {t.name: t for t in sketch.tensors}
         self.globals = {s.name for s in sketch.sizes} | {t.name for t in sketch.tunables}
         self.special = special
-        self.numbers: dict[tuple[Any, ...], int] = {}
+        self.numbers: dict[Any, int] = {} if numbers is None else numbers
 
     def of(self, kernel: nodes.Kernel) -> tuple[Likeness, tuple[str, ...]]:
         """The key of a kernel, and its tensors (views by the name of what they show) in the order that the key counts them."""
@@ -73,6 +75,8 @@ class _Reader:
             root = self.table.root(value)
             self.roots.setdefault(root, len(self.roots))
             return self.names.setdefault(value, len(self.names))
-        if isinstance(node, nodes.Var | nodes.Assign | nodes.Sym) and name == "name" or isinstance(node, nodes.For) and name == "var":
+        if (isinstance(node, nodes.Var | nodes.Assign | nodes.Sym) and name == "name") or (
+            isinstance(node, nodes.For) and name == "var"
+        ):
             return value if value in self.table.globals else self.locals.setdefault(value, len(self.locals))
         return self.number(value)
