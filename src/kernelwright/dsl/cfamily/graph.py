@@ -365,7 +365,7 @@ alignas auto bool break case catch char class const continue default delete do d
 extern false float for friend goto if inline int long max min namespace new nullptr operator or and not xor
 private protected public register return short signed sizeof static struct switch template this throw true try
 typedef union unsigned using virtual void volatile while threads y0 y1 j0 j1 jn yn main signal log div abs std
-lane block
+lane block running scratch stream inside beyond
 """
 RESERVED = frozenset(_WORDS.split())
 """C++ words and names of the C library that a sketch may well use for a tile or a loop variable."""
