@@ -35,6 +35,10 @@ class Job:
     timing: bool = True
     compile_contender: bool = True
     target: str = "auto"
+    contenders: tuple[str, ...] = ()
+    tune_seconds: float = 0.0
+    kernel: str = ""
+    """The kernel to begin with; without one, the built-in mind's."""
 
 
 class Workbench:
@@ -100,6 +104,7 @@ class Workbench:
             track=job.track,
             timing=job.timing,
             compile_contender=job.compile_contender,
+            contenders=job.contenders,
             budget_s=job.effort.judge_seconds,
         )
 

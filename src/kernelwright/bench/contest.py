@@ -16,7 +16,8 @@ from typing import Any, Literal
 from kernelwright.agents.drafts import Drafter
 from kernelwright.agents.effort import preset
 from kernelwright.agents.folder import JobFolder, open_folder
-from kernelwright.agents.generate import Job, generate
+from kernelwright.agents.generate import generate
+from kernelwright.agents.workbench import Job
 from kernelwright.bench.collect import Entry
 from kernelwright.bench.kernels import Kernels
 from kernelwright.bench.probe import probe
@@ -74,11 +75,14 @@ class Contest:
         kernel = self.kernels.find(entry) if self.kernels else None
         if self.kernels and kernel is None:
             return _outcome("no_kernel", f"{self.kernels.folder} has no kernel of this name")
-        found = probe(self.judge.template, task, scale=self.options.scale, max_seconds=self.options.max_reference_seconds)
+        with self.judge.quiet.sharing():
+            found = probe(self.judge.template, task, scale=self.options.scale, max_seconds=self.options.max_reference_seconds)
         seen = {"reference_ms": found.reference_ms, "scaled": found.scaled}
         if found.outcome is not None or found.task is None:
             return {**seen, **_outcome(found.outcome or "failed", found.reason)}
         (folder.path / "task.py").write_text(found.task.source)
+        if self.options.timing:
+            self.judge.prepare(found.task, compile_contender="compile" in self.options.contenders, contenders=self._further())
         if kernel is not None:
             return {**seen, **self._judge(found.task, kernel, folder)}
         return {**seen, **self._generate(found.task, folder)}
@@ -96,6 +100,7 @@ class Contest:
                 track=track,
                 timing=self.options.timing,
                 compile_contender="compile" in self.options.contenders,
+                contenders=self._further(),
                 budget_s=preset(self.options.effort).judge_seconds,
             )
             if verdict.ok:
@@ -114,9 +119,10 @@ class Contest:
                 self.options.dsl,
                 track,
                 preset(self.options.effort),
-                None,
-                self.options.timing,
-                "compile" in self.options.contenders,
+                timing=self.options.timing,
+                compile_contender="compile" in self.options.contenders,
+                target=self.options.target,
+                contenders=self._further(),
             )
             try:
                 result = generate(job, self.judge, self.drafter, folder)
@@ -129,6 +135,10 @@ class Contest:
                 if result.verdict.ok:
                     break
         return fields
+
+    def _further(self) -> tuple[str, ...]:
+        """Contenders beside eager and torch.compile."""
+        return tuple(name for name in self.options.contenders if name not in ("eager", "compile"))
 
     def _tracks(self) -> tuple[Track, ...]:
         every: tuple[Track, ...] = ("pure", "hybrid")

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from kernelwright import __version__
 from kernelwright.agents.drafts import Drafter
@@ -22,11 +23,24 @@ from kernelwright.bench.kernels import Kernels
 from kernelwright.bench.ledger import Ledger
 from kernelwright.bench.record import Machine, Options, Record
 from kernelwright.judge import Judge
+from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.verify import default_threads
 from kernelwright.target.cpu import describe_host
 
 Tell = Callable[[Record, int, int], None]
 """Called with each finished record, how many are done and how many there are."""
+
+
+class QuietDrafter(Drafter):
+    """Designs while nothing is timed."""
+
+    def __init__(self, quiet: Quiet) -> None:
+        super().__init__()
+        self._quiet = quiet
+
+    def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        with self._quiet.sharing():
+            return super().ask(entry, message, timeout=timeout)
 
 
 def run(entries: list[Entry], options: Options, out: Path, *, resume: bool, jobs: int, tell: Tell) -> Ledger:
@@ -37,7 +51,7 @@ def run(entries: list[Entry], options: Options, out: Path, *, resume: bool, jobs
     done = len(entries) - len(left)
     if not left:
         return ledger
-    with Drafter() as drafter, Judge() as judge, ThreadPoolExecutor(jobs) as pool:
+    with Judge(tasks_at_once=jobs) as judge, QuietDrafter(judge.quiet) as drafter, ThreadPoolExecutor(jobs) as pool:
         contest = Contest(judge, drafter, options, out, kernels)
 
         def one(entry: Entry) -> Record:

@@ -8,6 +8,7 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kernelwright.bench.report import Report
 
 CONTENDERS = ("eager", "compile")
+FURTHER = ("max-autotune",)
 
 
 def bench_command(
@@ -104,9 +106,10 @@ def _show(report: Report, folder: Path, as_json: bool) -> None:
 
 def _contenders(text: str) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(["eager", *(word.strip() for word in text.split(",") if word.strip())]))
-    unknown = [name for name in named if name not in CONTENDERS]
+    known = [*CONTENDERS, *FURTHER, *(point.name for point in entry_points(group="kernelwright.contenders"))]
+    unknown = [name for name in named if name not in known]
     if unknown:
-        raise ConfigError(f"contender {unknown[0]!r} is unknown; choose from {', '.join(CONTENDERS)}")
+        raise ConfigError(f"contender {unknown[0]!r} is unknown; choose from {', '.join(known)}")
     return named
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -28,7 +29,7 @@ from kernelwright.judge.lane import Block, Lane, LaneFault, Worker, foremost
 from kernelwright.judge.roofline import Work, expected_seconds, impossible_seconds
 from kernelwright.judge.statistics import Interval, paired_ratio, self_noise, upper_quartile
 from kernelwright.judge.suspicion import Finding, cheating, suspicion
-from kernelwright.judge.verdict import Timing
+from kernelwright.judge.verdict import Rival, Timing
 from kernelwright.target import Target
 
 BLOCK_SECONDS = 0.006
@@ -76,6 +77,7 @@ def measure(
     compiled: Worker | None,
     referee: Worker,
     *,
+    others: Mapping[str, Worker] | None = None,
     facts: dict[str, Any],
     target: Target,
     threads: int,
@@ -88,6 +90,7 @@ def measure(
     lanes = [Lane("candidate", candidate, 120 + 1000 * eager_seconds), Lane("eager", eager, TRUSTED_SECONDS)]
     if compiled is not None:
         lanes.append(Lane("compiled", compiled, TRUSTED_SECONDS))
+    lanes += [Lane(name, worker, TRUSTED_SECONDS) for name, worker in (others or {}).items()]
     race = _Race(lanes, referee, plan)
     try:
         with foremost():
@@ -188,11 +191,11 @@ class _Race:
         return finding, seconds
 
     def _lose(self, lane: Lane, error: Exception) -> None:
-        """torch.compile failing is its own affair; without eager there is nothing to compare with."""
-        if lane.name != "compiled":
+        """Another contender failing is its own affair; without eager there is nothing to compare with."""
+        if lane.name == "eager":
             raise JudgeError(f"the {lane.name} contender failed in the timed phase: {error}") from error
-        del self.lanes["compiled"]
-        self.warnings.append(f"torch.compile was not timed: {error}")
+        del self.lanes[lane.name]
+        self.warnings.append(f"{'torch.compile' if lane.name == 'compiled' else lane.name} was not timed: {error}")
 
     def _verify(self, lane: Lane, calls: int, *, prompt: bool) -> Finding | None:
         """Give the block's outputs to the referee, who looks at one call's, chosen only now, after they have been handed over."""
@@ -242,6 +245,11 @@ class _Race:
         allowance = 1.5 * upper_quartile([block.wall - block.claimed for block in self.lanes["eager"].blocks])
         return [max(block.claimed, block.wall - allowance) / block.calls for block in self.lanes["candidate"].blocks]
 
+    def _rival(self, name: str) -> Rival:
+        ratio = self.ratio(name)
+        ms = median(block.seconds for block in self.lanes[name].blocks) * 1e3
+        return Rival(name=name, ms=ms, speedup=ratio.middle, speedup_low=ratio.low, speedup_high=ratio.high)
+
     def timing(self, roofline: float, threads: int) -> Timing:
         """The figures of the verdict."""
         candidate, eager = self.lanes["candidate"].blocks, self.lanes["eager"].blocks
@@ -264,6 +272,7 @@ class _Race:
             speedup_vs_compile_high=over_compile.high if over_compile else None,
             roofline_ms=roofline * 1e3 if roofline else None,
             roofline_fraction=roofline / kernel if roofline else None,
+            rivals=tuple(self._rival(name) for name in self.lanes if name not in ("candidate", "eager", "compiled")),
             noise=noise,
             rounds=len(candidate),
             threads=threads,

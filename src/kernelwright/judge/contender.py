@@ -1,4 +1,5 @@
-"""A trusted contender's process: runs the reference itself, eager or under torch.compile, so that a kernel has a rival to race.
+"""A trusted contender's process: runs the reference itself, eager, under torch.compile or as a plug-in does, so that a
+kernel has a rival to race.
 
 In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads}; `compile`, which calls
 it twice on inputs of its own drawing and so compiles it; then the stopwatch's `time_*` messages. Out: replies with `ok`.
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +61,28 @@ class Rival:
         task = Task.from_source(message["source"], path=message["path"], class_name=message["class_name"])
         self.loaded = load_task(task)
         self.model = self.loaded.construct(int(message["init_seed"]))
-        if message["mode"] == "compile":
+        mode = str(message["mode"])
+        if mode != "eager":
             _prepare_compiler(Path.cwd())
-            self.model = torch.compile(self.model)
+            self.model = MODES[mode](self.model) if mode in MODES else _plugged_in(mode)(self.model)
+
+
+MODES: dict[str, Callable[[Any], Any]] = {
+    "compile": lambda model: torch.compile(model),
+    "max-autotune": lambda model: torch.compile(model, mode="max-autotune"),
+}
+PLUG_INS = "kernelwright.contenders"
+"""Entry points of this group name a function: the reference module in, something callable like it out."""
+
+
+def _plugged_in(name: str) -> Callable[[Any], Any]:
+    """Another package's contender of this name."""
+    found = [point for point in metadata.entry_points(group=PLUG_INS) if point.name == name]
+    if not found:
+        known = [*MODES, *(point.name for point in metadata.entry_points(group=PLUG_INS))]
+        raise ValueError(f"there is no contender {name!r}; known are eager, {', '.join(known)}")
+    prepare: Callable[[Any], Any] = found[0].load()
+    return prepare
 
 
 def _prepare_compiler(folder: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Self
 from kernelwright.dsl.kernel import Kernel
 from kernelwright.errors import JudgeError, KernelwrightError, TaskError
 from kernelwright.judge.channel import ChannelError, ChannelTimeout, Message, close_all
+from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import from_channel, from_reply
 from kernelwright.judge.template import Template
 from kernelwright.judge.worker import Worker
@@ -41,9 +42,10 @@ class TaskRefused(TaskError):
 
 
 class Conversation:
-    """Both workers of one verdict, once they are spawned."""
+    """Both workers of one verdict, once they are spawned. What they are asked to do waits while another verdict is timed."""
 
-    def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times) -> None:
+    def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times, quiet: Quiet) -> None:
+        self.quiet = quiet
         self.template, self.task, self.kernel, self.threads, self.times = template, task, kernel, threads, times
         self.referee: Worker | None = None
         self.candidate: Worker | None = None
@@ -71,15 +73,16 @@ class Conversation:
         """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
         worker = self._candidate()
         try:
-            worker.channel.send(message, fds or [])
-            if (
-                message["op"] == "load"
-                and not worker.channel.ready(min(self.times.load, seconds))
-                and not worker.has_children()
-            ):
-                seconds = min(self.times.load, seconds)
-                raise ChannelTimeout("loading takes too long")
-            reply, received = worker.channel.receive(seconds)
+            with self.quiet.sharing():
+                worker.channel.send(message, fds or [])
+                if (
+                    message["op"] == "load"
+                    and not worker.channel.ready(min(self.times.load, seconds))
+                    and not worker.has_children()
+                ):
+                    seconds = min(self.times.load, seconds)
+                    raise ChannelTimeout("loading takes too long")
+                reply, received = worker.channel.receive(seconds)
         except ChannelError as error:
             raise from_channel(error, worker, doing, seconds) from error
         if reply.get("ok") is not True:
@@ -91,7 +94,8 @@ class Conversation:
         """One request to the referee. Its failures are the task's fault or ours, never the candidate's."""
         assert self.referee is not None
         try:
-            reply, received = self.referee.request(message, fds or [], timeout=REFEREE_SECONDS)
+            with self.quiet.sharing():
+                reply, received = self.referee.request(message, fds or [], timeout=REFEREE_SECONDS)
         except ChannelError as error:
             ended = self.referee.exit_reason()
             raise JudgeError(f"{self.task.path}: the reference's process failed ({ended}); is the task too large?") from error

@@ -1,54 +1,56 @@
-"""The contenders that a kernel is timed against: workers that run the reference in eager mode and under torch.compile.
+"""The contenders that a kernel is timed against: workers that run the reference in eager mode, under torch.compile, or as a plug-in does.
 
 In: a task. Out: workers, loaded and idle. Constructing and compiling cost seconds, so both begin in the background as soon as a task
 is known (`prepare`), while the kernel is still being written or tried; compiling takes its turn with timed phases, which it would
-disturb. Contenders are trusted, kept between verdicts on the same task, and stopped in between. torch.compile failing is a warning,
-never a failed verdict.
+disturb. Contenders are trusted, kept between verdicts on the same task, and stopped in between. A contender other than eager failing
+is a warning, never a failed verdict.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
 from kernelwright.errors import JudgeError
 from kernelwright.judge.channel import ChannelError
 from kernelwright.judge.limits import Limits
+from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.template import Template
 from kernelwright.judge.worker import Worker
 from kernelwright.task import Task
 
 COMPILE_SECONDS = 240.0
 OPEN_SECONDS = 600.0
-KEPT_TASKS = 2
 ROOMY = Limits(memory=1 << 46, file_bytes=1 << 46)
 
 
 class Rivals:
-    """Keeps the contenders of the last tasks. `timing` is the lock under which contenders are timed: held while one compiles."""
+    """Keeps the contenders of the last `kept` tasks. While a contender is timed, `quiet` keeps others from being compiled."""
 
-    def __init__(self, template: Template, threads: int, timing: threading.Lock) -> None:
+    def __init__(self, template: Template, threads: int, quiet: Quiet, *, kept: int) -> None:
         self._template = template
         self._threads = threads
-        self._timing = timing
+        self._quiet = quiet
+        self._tasks_kept = kept
         self._mine = threading.Lock()
         self._kept: dict[tuple[str, str], Future[Worker]] = {}
 
-    def prepare(self, task: Task, *, compiled: bool) -> None:
-        """Begin to construct (and compile) the task's contenders; returns at once."""
-        for mode in ("eager", "compile") if compiled else ("eager",):
+    def prepare(self, task: Task, modes: Sequence[str]) -> None:
+        """Begin to construct (and compile) the task's contenders beside eager; returns at once."""
+        for mode in ("eager", *modes):
             self._contender(task, mode)
 
     def eager(self, task: Task) -> Worker:
         """The reference as it is."""
         return self._contender(task, "eager").result()
 
-    def compiled(self, task: Task) -> tuple[Worker | None, str]:
-        """The reference under torch.compile, or None and why not. Waits for the compiler: not to be called under the lock."""
+    def other(self, task: Task, mode: str) -> tuple[Worker | None, str]:
+        """The reference in another mode ("compile" …), or None and why not. Waits for its compiler: not to be called in a measurement."""
         try:
-            return self._contender(task, "compile").result(), ""
+            return self._contender(task, mode).result(), ""
         except JudgeError as error:
             return None, str(error)
 
@@ -70,18 +72,16 @@ class Rivals:
     def _start(self, task: Task, mode: str, future: Future[Worker]) -> None:
         try:
             worker = self._open(task, mode)
-            if mode == "compile":
-                with self._timing:
-                    self._compile(worker)
+            if mode != "eager":
+                with self._quiet.sharing():
+                    self._compile(worker, mode)
             worker.pause()
             future.set_result(worker)
         except BaseException as error:
             future.set_exception(error)
 
     def _open(self, task: Task, mode: str) -> Worker:
-        worker = self._template.spawn(
-            "contender", sandboxed=False, limits=ROOMY, folder=_cache() if mode == "compile" else None
-        )
+        worker = self._template.spawn("contender", sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
         message = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name, "mode": mode}
         try:
             reply, _ = worker.request({**message, "init_seed": 0, "threads": self._threads}, timeout=OPEN_SECONDS)
@@ -93,20 +93,21 @@ class Rivals:
             raise JudgeError(f"{task.path}: the {mode} contender did not start: {reply.get('error')}")
         return worker
 
-    def _compile(self, worker: Worker) -> None:
+    def _compile(self, worker: Worker, mode: str) -> None:
+        name = "torch.compile" if mode == "compile" else mode
         try:
             reply, _ = worker.request({"op": "compile"}, timeout=COMPILE_SECONDS)
         except ChannelError as error:
             worker.stop()
-            raise JudgeError(f"torch.compile did not finish: {error}") from error
+            raise JudgeError(f"{name} did not finish: {error}") from error
         if not reply.get("ok"):
             worker.stop()
-            raise JudgeError(f"torch.compile cannot run this task: {str(reply.get('error'))[:200]}")
+            raise JudgeError(f"{name} cannot run this task: {str(reply.get('error'))[:200]}")
 
     def _keep(self, task: Task, mode: str, future: Future[Worker]) -> None:
         self._kept[(task.hash, mode)] = future
         tasks = list(dict.fromkeys(key[0] for key in self._kept))
-        for old in tasks[:-KEPT_TASKS]:
+        for old in tasks[: -self._tasks_kept]:
             for key in [key for key in self._kept if key[0] == old]:
                 self._kept.pop(key).add_done_callback(_end)
 

@@ -18,6 +18,7 @@ from kernelwright.judge.channel import ChannelError, close_all
 from kernelwright.judge.conversation import Conversation, Times
 from kernelwright.judge.limits import GIB, Limits
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
+from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.template import Template
 from kernelwright.judge.verdict import Build, CompiledFor, Status, Trials
@@ -41,9 +42,16 @@ class Session(Conversation):
     """One verdict in the making."""
 
     def __init__(
-        self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times, setting: Setting | None = None
+        self,
+        template: Template,
+        task: Task,
+        kernel: Kernel,
+        threads: int,
+        times: Times,
+        quiet: Quiet,
+        setting: Setting | None = None,
     ) -> None:
-        super().__init__(template, task, kernel, threads, times)
+        super().__init__(template, task, kernel, threads, times, quiet)
         self.setting = setting
         self.compiled: dict[str, CompiledFor] = {}
         self._launched = 0
@@ -163,7 +171,9 @@ class Session(Conversation):
                 f"track {track} allows {allowed}, but forward called torch operators: {', '.join(forbidden[:6])}",
             )
         if self.setting is not None and not self._launched:
-            raise Rejected(Status.cheating, f"the file is judged as {self.setting.dsl}, but forward launched no {self.setting.dsl} kernel")
+            raise Rejected(
+                Status.cheating, f"the file is judged as {self.setting.dsl}, but forward launched no {self.setting.dsl} kernel"
+            )
         if self._compiler and track == "pure":
             raise Rejected(Status.cheating, "track pure allows no library to compute, but the kernel used torch.compile")
         self.judge_time(track)

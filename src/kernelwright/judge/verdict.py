@@ -30,6 +30,16 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class Rival(Frozen):
+    """A further contender of the same measurement, and how many times as fast the kernel is."""
+
+    name: str
+    ms: float
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+
+
 class Timing(Frozen):
     """One interleaved measurement. `speedup` is the median paired ratio over eager, `speedup_low`/`high` its 95 % bootstrap interval,
     `noise` the half-width of the same ratio for eager against itself."""
@@ -43,6 +53,7 @@ class Timing(Frozen):
     speedup_vs_compile: float | None = None
     speedup_vs_compile_low: float | None = None
     speedup_vs_compile_high: float | None = None
+    rivals: tuple[Rival, ...] = ()
     roofline_ms: float | None = None
     roofline_fraction: float | None = None
     noise: float

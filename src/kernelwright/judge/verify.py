@@ -16,7 +16,6 @@ How one verdict comes about (`Judge.verify`):
 from __future__ import annotations
 
 import os
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from kernelwright.dsl.kernel import Kernel
 from kernelwright.judge import clock, offdevice
 from kernelwright.judge.channel import ChannelError
 from kernelwright.judge.conversation import Times
+from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.rivals import Rivals
 from kernelwright.judge.session import Session
@@ -39,16 +39,16 @@ TAIL = 2000
 
 class Judge:
     """Judges kernels. Holds the template process, so that a verdict needs no import of torch; use it as a context manager, from
-    as many threads as you like (timed phases take turns)."""
+    as many threads as you like (a timed phase has the machine for itself); `tasks_at_once` says of how many tasks."""
 
-    def __init__(self, *, threads: int | None = None, times: Times | None = None) -> None:
+    def __init__(self, *, threads: int | None = None, times: Times | None = None, tasks_at_once: int = 1) -> None:
         self.threads = threads or default_threads()
         self.times = times or Times()
         self.template = Template(self.threads)
         self._stages: dict[str, Template] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
-        self._timing = threading.Lock()
-        self._rivals = Rivals(self.template, self.threads, self._timing)
+        self.quiet = Quiet()
+        self._rivals = Rivals(self.template, self.threads, self.quiet, kept=tasks_at_once + 1)
         self._target: Target | None = None
 
     def __enter__(self) -> Judge:
@@ -63,9 +63,9 @@ class Judge:
         for template in self._stages.values():
             template.close()
 
-    def prepare(self, task: Task, *, compile_contender: bool = True) -> None:
+    def prepare(self, task: Task, *, compile_contender: bool = True, contenders: tuple[str, ...] = ()) -> None:
         """Begin with the contenders of a task whose kernels will be timed: torch.compile takes as long as writing a kernel does."""
-        self._rivals.prepare(task, compiled=compile_contender)
+        self._rivals.prepare(task, (*(["compile"] if compile_contender else []), *contenders))
 
     def verify(
         self,
@@ -77,11 +77,13 @@ class Judge:
         track: Track = "pure",
         timing: bool = True,
         compile_contender: bool = True,
+        contenders: tuple[str, ...] = (),
         budget_s: float = 5.0,
     ) -> Verdict:
         """The verdict on one kernel. Raises TaskError or KernelFileError for files that cannot be judged at all; everything that
         is the kernel's doing is in the verdict. `budget_s` bounds the referee's trials and the clock's rounds, each. `target` (names
-        with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed."""
+        with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed.
+        `contenders` are further rivals beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
         started = time.monotonic()
         task = task if isinstance(task, Task) else Task.from_path(task)
         kernel = as_kernel(kernel, dsl)
@@ -97,11 +99,11 @@ class Judge:
             timing = False
             fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
         template = self._template_for(setting)
-        with Session(template, task, kernel, self.threads, self.times, setting) as session:
+        with Session(template, task, kernel, self.threads, self.times, self.quiet, setting) as session:
             try:
                 session.open()
                 if timing:
-                    self.prepare(task, compile_contender=compile_contender)
+                    self.prepare(task, compile_contender=compile_contender, contenders=contenders)
                 session.load()
                 session.run_trials(budget_s)
                 session.rush()
@@ -109,7 +111,7 @@ class Judge:
                 if setting is not None:
                     session.compile_for_targets()
                 flags = self._task_flags(session)
-                measured = self._measure(session, compile_contender, budget_s) if timing else None
+                measured = self._measure(session, compile_contender, contenders, budget_s) if timing else None
                 session.judge_time(track)
                 session.look_back()
                 fields |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
@@ -139,23 +141,30 @@ class Judge:
             known = self._flags[session.task.hash] = tuple(session.flags())
         return known
 
-    def _measure(self, session: Session, compile_contender: bool, budget_s: float) -> clock.Measurement:
-        """The timed phase: one at a time per judge, since two would disturb each other."""
+    def _measure(
+        self, session: Session, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
+    ) -> clock.Measurement:
+        """The timed phase: alone, since whatever else runs would disturb it."""
         assert session.candidate is not None
         assert session.referee is not None
         eager = self._rivals.eager(session.task)
-        compiled, warning = self._rivals.compiled(session.task) if compile_contender else (None, "")
-        if warning:
-            session.warnings.append(warning)
-        with self._timing:
+        others = {}
+        for mode in (*(["compile"] if compile_contender else []), *contenders):
+            worker, warning = self._rivals.other(session.task, mode)
+            if worker is None:
+                session.warnings.append(warning)
+            else:
+                others[mode] = worker
+        with self.quiet.alone():
             if self._target is None:
                 self._target = Target.host()
             try:
                 measured = clock.measure(
                     session.candidate,
                     eager,
-                    compiled,
+                    others.pop("compile", None),
                     session.referee,
+                    others=others,
                     facts=session.facts,
                     target=self._target,
                     threads=self.threads,
