@@ -79,7 +79,7 @@ def _handler_of(server: Server) -> type[BaseHTTPRequestHandler]:
 
         def do_POST(self) -> None:
             request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            reply = server.next(request, dict(self.headers))
+            reply = server.next(request, {name.lower(): value for name, value in self.headers.items()})
             with server.lock:
                 server.open_now += 1
                 server.open_most = max(server.open_most, server.open_now)
@@ -157,7 +157,12 @@ def _openai_events(reply: Reply) -> list[bytes]:
 
 def _anthropic_events(reply: Reply) -> list[bytes]:
     tokens_in, tokens_out = reply.tokens or (0, 0)
-    start = {**_whole(reply, True), "content": [], "stop_reason": None, "usage": {"input_tokens": tokens_in, "output_tokens": 1}}
+    start = {
+        **_whole(reply, True),
+        "content": [],
+        "stop_reason": None,
+        "usage": {"input_tokens": tokens_in, "output_tokens": 1},
+    }
     events: list[dict[str, Any]] = [
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},

@@ -101,10 +101,15 @@ class Mailbox:
             os.unlink(part)
 
     def _wait(self, path: Path) -> str:
+        """The answer, once its file has not changed for a while: by its own date, or by watching it (clocks of servers differ)."""
+        last: tuple[int, int] | None = None
+        since = time.monotonic()
         while True:
             try:
-                seen = path.stat()
-                if time.time() - seen.st_mtime > SETTLED or self._unchanged(path, seen):
+                found = path.stat()
+                if (found.st_size, found.st_mtime_ns) != last:
+                    last, since = (found.st_size, found.st_mtime_ns), time.monotonic()
+                if max(time.time() - found.st_mtime, time.monotonic() - since) > SETTLED:
                     return path.read_text(encoding="utf-8")
             except FileNotFoundError:
                 pass
@@ -113,12 +118,6 @@ class Mailbox:
             # The main thread is gone when the program ends by Ctrl-C: a waiting worker must not keep it alive.
             if self._closed.wait(POLL) or not threading.main_thread().is_alive():
                 raise ModelError(f"{self.name} was closed before {path.name} was there; it is asked for again by the next run")
-
-    def _unchanged(self, path: Path, seen: os.stat_result) -> bool:
-        """For a clock that differs from the file server's: no change during SETTLED counts as well."""
-        self._closed.wait(SETTLED)
-        now = path.stat()
-        return (now.st_size, now.st_mtime_ns) == (seen.st_size, seen.st_mtime_ns)
 
 
 def render(ask: Ask, key: str) -> str:

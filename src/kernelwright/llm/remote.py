@@ -26,7 +26,7 @@ from kernelwright.llm.limits import LETTERS_PER_TOKEN, Limits
 from kernelwright.llm.prices import PriceList
 from kernelwright.llm.secrets import find_key
 
-URL_SPEC = re.compile(r"(https?://[^/]+(?:/[^:]*)?):(.+)")
+URL_SPEC = re.compile(r"(https?://(?:\[[^\]]*\]|[^/:\[]+)(?::\d+)?+(?:/[^:]*)?):(.+)")
 OWN_KEY = "KERNELWRIGHT_API_KEY"
 """The key for servers that are not a provider's own."""
 
@@ -59,10 +59,10 @@ def open_remote(spec: str, limits: Limits, base_url: str | None) -> Remote:
 
 def _split(spec: str) -> tuple[str, str]:
     """URL and model of `http://host:8000/v1:NAME`; the name may itself have colons and slashes."""
+    _refuse_userinfo(spec)
     found = URL_SPEC.fullmatch(spec)
-    if not found or found[2].isdigit():
+    if not found:
         raise ConfigError(f"model {spec!r} names no model; write for example http://localhost:8000/v1:NAME")
-    _refuse_userinfo(found[1])
     return found[1].rstrip("/"), found[2]
 
 

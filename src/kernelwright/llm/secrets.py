@@ -54,7 +54,7 @@ class Redactor:
         named = {value.strip() for name, value in os.environ.items() if SECRET_NAME.search(name)}
         secrets = sorted((value for value in named | _read if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, secrets))) if secrets else None
-        self.longest = len(secrets[0]) if secrets else 0
+        self.longest = len(secrets[0]) if secrets else 1
 
     def __repr__(self) -> str:
         return "<redactor>"
@@ -78,8 +78,7 @@ class Stream:
 
     def feed(self, text: str) -> None:
         self._held = self._redactor.clean(self._held + text)
-        keep = max(self._redactor.longest - 1, 0)
-        ready = self._held[: len(self._held) - keep]
+        ready = self._held[: max(len(self._held) - self._redactor.longest + 1, 0)]
         if ready:
             self._held = self._held[len(ready) :]
             self._on_text(ready)

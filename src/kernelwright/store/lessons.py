@@ -24,7 +24,7 @@ ANY = "any"
 CANDIDATES = 200
 """Lessons that are ranked in the end: the best by words, and the newest of the family."""
 
-WEIGHTS = {"family": 2.0, "dsl": 1.0, "target": 0.5}
+WEIGHTS = {"family": 2.0, "target": 0.5}
 """What agreement is worth beside the words, which give 0 to 1: the kind of computation says more than how it was described."""
 
 
@@ -77,7 +77,6 @@ def find(
     scores = {
         row.id: relevance[row.id]
         + WEIGHTS["family"] * _overlap(family, row.family)
-        + WEIGHTS["dsl"] * (bool(dsl) and row.dsl == dsl)
         + WEIGHTS["target"] * (bool(target) and row.target == target)
         for row in rows.values()
     }
