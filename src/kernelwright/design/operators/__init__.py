@@ -1,15 +1,28 @@
 """ATen operators to lazy values, one file a family: pointwise, views, reduce, norm, pool, index, scatter, order, product,
-recurrent.
+recurrent, compound.
 
 `table.py` holds the registry; importing this folder fills it.
 """
 
-from kernelwright.design.operators import index, norm, order, pointwise, pool, product, recurrent, reduce, scatter, views
+from kernelwright.design.operators import (
+    compound,
+    index,
+    norm,
+    order,
+    pointwise,
+    pool,
+    product,
+    recurrent,
+    reduce,
+    scatter,
+    views,
+)
 from kernelwright.design.operators.table import RULES, Result, find, rule
 
 __all__ = [
     "RULES",
     "Result",
+    "compound",
     "find",
     "index",
     "norm",
