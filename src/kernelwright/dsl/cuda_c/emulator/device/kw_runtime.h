@@ -46,6 +46,10 @@ int kw_error_code();
 void kw_clear_error();
 void kw_set_error(int code, const char* text);
 void kw_allow_shared(size_t bytes);
+// Launches so far, and each distinct one (0: there is none of this number)
+struct KwRecord { char name[200]; uint32_t grid[3], block[3]; uint64_t shared; };
+uint64_t kw_launch_count();
+int kw_launch_record(int number, KwRecord* into);
 }
 
 // x86-64: read through the thread register, so that the compiler sees a constant of this thread and hoists it out of loops

@@ -132,6 +132,7 @@ struct Thread {
   Context context;
   State state;
   int id, line, predicate, verdict;
+  int passed;      // barriers
   int slot;        // of its warp operation
   uint32_t soft;   // answer of a soft rendezvous
 };
@@ -196,6 +197,7 @@ char error_text[1200];
 int error_code = 0;
 size_t shared_allowed = kSharedPlain;
 std::atomic<uint32_t> launches{0};
+std::vector<KwRecord> records;
 uint32_t static_launch = 0;
 uintptr_t host_frame = 0;   // the launching function's stack: a launch's arguments lie there
 
@@ -364,7 +366,23 @@ void block_synced(Worker* w) {
   hot.now = hot.fence = w->time << kWho;
 }
 
+// Lanes of one warp that wait while others, which took part in earlier barriers, have left this one out and ended
+void refuse_divergence(Worker* w) {
+  for (int first = 0; first < w->count; first += 32) {
+    int waits = -1, gone = -1;
+    for (int k = first; k < std::min(first + 32, w->count); ++k) {
+      if (w->threads[k].state == kAtBarrier) waits = k;
+      if (w->threads[k].state == kDone && w->threads[k].passed) gone = k;
+    }
+    if (waits >= 0 && gone >= 0) {
+      kw_self = &w->threads[waits].place;
+      fail_at(0, w->threads[waits].line, "is at a barrier that thread %d of its warp has passed by (barrier divergence)", gone);
+    }
+  }
+}
+
 void release_barrier(Worker* w) {
+  if (w->alive != w->count) refuse_divergence(w);
   int sum = 0, all = 1, any = 0;
   for (int k = 0; k < w->count; ++k) {
     const Thread& t = w->threads[k];
@@ -379,6 +397,7 @@ void release_barrier(Worker* w) {
     Thread& t = w->threads[k];
     if (t.state == kAtBarrier) {
       t.verdict = verdict;
+      ++t.passed;
       t.state = kReady;
       w->warps[k / 32].ready |= 1u << k % 32;
     }
@@ -470,6 +489,7 @@ void run_block(Worker* w, const KwLaunch* l, uint64_t number) {
   for (int k = 0; k < w->count; ++k) {
     w->threads[k].place = place;
     w->threads[k].state = kNew;
+    w->threads[k].passed = 0;
   }
   for (int k = 0; k < (w->count + 31) / 32; ++k) {
     Warp& warp = w->warps[k];
@@ -506,7 +526,7 @@ __attribute__((noinline)) void race(Thread* t, uintptr_t pc, const char* doing, 
     snprintf(who, sizeof who, "thread (%u, %u, %u)", other % b[0], other / b[0] % b[1], other / b[0] / b[1]);
   else
     snprintf(who, sizeof who, "%s", other == kAtomic ? "an atomic operation" : "other threads");
-  fail_at(pc, 0, "%s byte %zu of shared memory, which %s has %s with no barrier in between (race)", doing, offset, who, done);
+  fail_at(pc, 0, "%s byte %zu of shared memory, which %s %s with no barrier in between (race)", doing, offset, who, done);
 }
 
 // True if what the stamp tells happened before this thread's last synchronisation with its author
@@ -527,7 +547,7 @@ void check_cell(Thread* t, Cell* c, size_t bytes, int kind, uintptr_t pc, size_t
     fail_at(pc, 0, "reads byte %zu of shared memory, which nothing in this block has written (uninitialised)", offset);
   const uint32_t writer = c->write & ((1u << kWho) - 1);
   if (!ordered(t, c->write) && bytes > 1 && !(kind == 2 && writer == kAtomic))
-    race(t, pc, kind == 0 ? "reads" : kind == 1 ? "writes" : "updates", "written", c->write, offset);
+    race(t, pc, kind == 0 ? "reads" : kind == 1 ? "writes" : "updates", "wrote", c->write, offset);
   if (kind != 0) {
     if (!ordered(t, c->read) && bytes > 1) race(t, pc, kind == 1 ? "writes" : "updates", "read", c->read, offset);
     c->write = now | (kind == 2 ? kAtomic : t->id);
@@ -668,6 +688,18 @@ void insert(Range r) {
   ranges.insert(std::upper_bound(ranges.begin(), ranges.end(), r, [](const Range& a, const Range& b) { return a.low < b.low; }), r);
 }
 
+void record(const KwLaunch* l) {
+  KwRecord r;
+  memset(&r, 0, sizeof r);
+  snprintf(r.name, sizeof r.name, "%s", l->name);
+  memcpy(r.grid, l->grid, sizeof r.grid);
+  memcpy(r.block, l->block, sizeof r.block);
+  r.shared = l->shared;
+  for (const KwRecord& known : records)
+    if (!memcmp(&known, &r, sizeof r)) return;
+  if (records.size() < 64) records.push_back(r);
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------- what kernel code calls
@@ -692,6 +724,7 @@ int kw_launch(const KwLaunch* l, const void* const* pointers, int count) {
     set_error(1, text);
     return 1;
   }
+  record(l);
   static bool once = false;
   if (!once) {
     once = true;
@@ -832,6 +865,13 @@ void kw_register(const void* at, size_t bytes, const char* name) {
 void kw_forget(const void* at) {
   std::lock_guard<std::mutex> lock(ranges_mutex);
   ranges.erase(std::remove_if(ranges.begin(), ranges.end(), [&](const Range& r) { return r.low == (uintptr_t)at; }), ranges.end());
+}
+
+uint64_t kw_launch_count() { return launches; }
+int kw_launch_record(int number, KwRecord* into) {
+  if (number < 0 || size_t(number) >= records.size()) return 0;
+  *into = records[number];
+  return 1;
 }
 
 const char* kw_error() { return error_code ? error_text : nullptr; }

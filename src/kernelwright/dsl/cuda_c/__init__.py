@@ -1,0 +1,43 @@
+"""CUDA-C: kernels for NVIDIA GPUs as C++ source, built by nvcc; executed here by an emulator where there is no GPU.
+
+1. `emulator/`   CUDA C++ on the CPU, with the checks a GPU does not give
+2. `stage`       what the judge's sandboxed process loads: `workshop` (builds and libraries), `inline` (load_inline), `ahead` (nvcc)
+3. `kernel`      a sketch as CUDA source, `module_file` the Python file around it
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwright.dsl.language import State
+from kernelwright.errors import SketchError
+from kernelwright.sketch.nodes import Sketch
+
+
+class CudaC:
+    """The language object that the entry point names."""
+
+    name = "cuda_c"
+    skills = Path(__file__).parent / "skills"
+    execution = "emulator"
+    stage = "kernelwright.dsl.cuda_c.stage"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""
+        raise SketchError("the CUDA-C coder is not here yet")
+
+    def facts(self) -> dict[str, str]:
+        """The emulator's compiler, and nvcc."""
+        known = {"without a GPU": "emulated with g++" if shutil.which("g++") else "g++ is missing: apt install g++"}
+        nvcc = shutil.which("nvcc")
+        if nvcc is None:
+            return {**known, "nvcc": "missing: install the CUDA toolkit; without it nothing is compiled for the target"}
+        said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
+        release = next((line for line in said.splitlines() if "release" in line), nvcc)
+        return {**known, "nvcc": release.strip()}
+
+
+LANGUAGE = CudaC()

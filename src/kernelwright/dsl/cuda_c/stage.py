@@ -1,0 +1,51 @@
+"""CUDA-C without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `Stage`).
+
+A kernel file builds its CUDA source as it always does: with nvcc in a subprocess, or with `load_inline`. Both are answered by the
+emulator here (`workshop`, `inline`). Afterwards nvcc itself compiles the same sources for the target (`ahead`), because a
+C++ compiler accepts what nvcc does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.dsl.cuda_c import ahead, inline, workshop
+from kernelwright.dsl.offdevice.redirect import Redirect
+from kernelwright.dsl.offdevice.redirect import install as redirect
+
+
+def install(target: Mapping[str, Any]) -> None:
+    """Before the kernel file is loaded."""
+    redirect(target)
+    workshop.install()
+    inline.install()
+
+
+def scene(*, calling: bool) -> Any:
+    """Around foreign code."""
+    return _Scene(calling=calling)
+
+
+class _Scene(Redirect):
+    """The device redirect; tensors of an earlier call are forgotten when a new one begins."""
+
+    def __enter__(self) -> Any:
+        if self.calling:
+            workshop.begin_call()
+        return super().__enter__()
+
+
+def launches() -> int:
+    """Kernels launched so far."""
+    return workshop.launch_count()
+
+
+def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Compile what was launched."""
+    return ahead.compile_sources(workshop.SOURCES, workshop.launched(), target)
+
+
+def notes() -> list[str]:
+    """How it was executed, where that is not what the device does."""
+    return workshop.notes()
