@@ -34,7 +34,7 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
     problem = contraction.problem
     finish = Finish(tracer, contraction, end, workshop.placed[id(end)], problem.dtype, workshop.view).epilogue(workshop.names)
     loaders = [x.loader(workshop.names) for x in operands]
-    machine = Machine(threads=workshop.cores)
+    machine = Machine(threads=workshop.cores, vectors=workshop.captured.dsl == "cpp")
     pieces: list[Piece]
     if isinstance(problem, GemmProblem):
         a, b = operands

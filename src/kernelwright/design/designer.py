@@ -31,22 +31,24 @@ EFFORTS = {"quick": (3, 0.3), "standard": (6, 5.0), "thorough": (12, 30.0)}
 def design_module(
     model: torch.nn.Module, inputs: Sequence[Any], *, keywords: dict[str, Any] | None = None, target: Any = None, track: str = "pure",
     effort: str = "quick", name: str | None = None, limit: int | None = None, drawn: frozenset[str] = frozenset(),
+    dsl: str = "cpp",
 ) -> list[Design]:  # fmt: skip
     """Designs for a module at the shapes of the example inputs, best first, as many as the effort allows (or `limit`). Raises
     UnsupportedOperator for what cannot be designed; on track hybrid, such operators are left to the library where that is allowed.
-    `drawn` names tensors outside the state_dict that every construction draws anew."""
+    `drawn` names tensors outside the state_dict that every construction draws anew. `dsl` is the language that a design is for."""
     from kernelwright.design.assemble import assemble
     from kernelwright.design.capture import capture
 
     title = name or type(model).__name__
     captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn)
+    captured.dsl = dsl
     cores = getattr(target, "cores", None) or os.cpu_count() or 2
     most, seconds = EFFORTS[effort]
     made = assemble(captured, title, f"{title}, designed from its graph.", cores=cores, limit=limit or most, seconds=seconds)
     return [Design(sketch, tuple(workshop.notes), workshop.cost) for sketch, workshop in made]
 
 
-def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: str = "quick") -> list[Design]:
+def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: str = "quick", dsl: str = "cpp") -> list[Design]:
     """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`."""
     from kernelwright.task.load import load_task
 
@@ -54,11 +56,12 @@ def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: s
     model = loaded.construct(0)
     first, *others = loaded.draw(0)
     drawn = _drawn(model, loaded)
-    designs = design_module(model, first, target=target, track=track, effort=effort, drawn=drawn)
+    designs = design_module(model, first, target=target, track=track, effort=effort, drawn=drawn, dsl=dsl)
     more: list[nodes.Sketch] = []
     for inputs in others:
         if _signature(inputs) not in {_signature(first), *map(_signature, others[: len(more)])}:
-            more.append(design_module(model, inputs, target=target, track=track, effort=effort, limit=1, drawn=drawn)[0].sketch)
+            other = design_module(model, inputs, target=target, track=track, effort=effort, limit=1, drawn=drawn, dsl=dsl)
+            more.append(other[0].sketch)
     return [Design(d.sketch, d.notes, d.cost, tuple(more)) for d in designs] if more else designs
 
 

@@ -133,7 +133,7 @@ def scan(op: str, x: torch.Tensor, axis: int, reverse: bool, exclusive: bool) ->
 
 def gemm(a: torch.Tensor, b: torch.Tensor, acc: torch.Tensor | None) -> torch.Tensor:
     """`a @ b + acc`, in the accumulator's dtype."""
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+    if a.ndim != b.ndim or a.ndim not in (2, 3) or a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
         raise SketchError(f"gemm needs [m, k] and [k, n] tiles, not {list(a.shape)} and {list(b.shape)}")
     if acc is not None:
         dtype = acc.dtype
@@ -141,5 +141,5 @@ def gemm(a: torch.Tensor, b: torch.Tensor, acc: torch.Tensor | None) -> torch.Te
         dtype = torch.float64 if a.dtype == torch.float64 else torch.float32
     else:
         dtype = torch.int32
-    product = torch.mm(a.to(dtype), b.to(dtype))
+    product = torch.matmul(a.to(dtype), b.to(dtype))
     return product if acc is None else acc + product

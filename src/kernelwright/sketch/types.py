@@ -242,21 +242,22 @@ class Typer:
 
     def _gemm(self, tile: nodes.Gemm, names: Mapping[str, TileType | None]) -> TileType:
         a, b = self.type_of(tile.a, names), self.type_of(tile.b, names)
-        if len(a.shape) != 2 or len(b.shape) != 2 or not self.same(a.shape[1], b.shape[0]):
+        ranks = len(a.shape) == len(b.shape) and len(a.shape) in (2, 3)
+        if not ranks or not all(map(self.same, (a.shape[-1], *a.shape[:-2]), (b.shape[-2], *b.shape[:-2]))):
             raise SketchError(
-                f"gemm needs tiles [m, k] and [k, n], not {show_shape(a.shape)} and {show_shape(b.shape)}",
+                f"gemm needs tiles [m, k] and [k, n] (or [b, m, k] and [b, k, n]), not {show_shape(a.shape)} and {show_shape(b.shape)}",
                 hint="use permute for a transpose, At positions or squeeze to drop batch axes",
             )
         if a.dtype is not b.dtype:
             raise SketchError(f"gemm of {a.dtype.value} and {b.dtype.value}", hint="cast one operand")
         if a.dtype is DType.bool:
             raise SketchError("gemm of bool tiles", hint="cast them first")
-        shape = (a.shape[0], b.shape[1])
+        shape = (*a.shape[:-1], b.shape[-1])
         if tile.acc is None:
             wide = DType.f32 if a.dtype in FLOATS else DType.i32
             return TileType(shape, DType.f64 if a.dtype is DType.f64 else wide)
         acc = self.type_of(tile.acc, names)
-        if len(acc.shape) != 2 or not all(map(self.same, acc.shape, shape)):
+        if len(acc.shape) != len(shape) or not all(map(self.same, acc.shape, shape)):
             raise SketchError(f"gemm's accumulator is {show_shape(acc.shape)}, but the product is {show_shape(shape)}")
         if (acc.dtype in FLOATS) != (a.dtype in FLOATS):
             raise SketchError(

@@ -19,6 +19,7 @@ from kernelwright.design.contraction.blocks import accumulator, add, at, block, 
 from kernelwright.design.contraction.depthwise import lower_depthwise
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
+from kernelwright.design.contraction.winograd import lower_winograd
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Var
@@ -36,7 +37,10 @@ def lower_conv(
     if problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
         pieces.append(lower_depthwise(problem, lines, load_x, load_w, finish, names, machine))
     pieces.append(_Conv(problem, lines, load_x, load_w, finish, names, machine).piece())
-    return pieces
+    winograd = lower_winograd(problem, lines, load_x, load_w, finish, names, machine)
+    if winograd is not None:
+        pieces.append(winograd)
+    return sorted(pieces, key=lambda piece: piece.cost)
 
 
 def lines_of(problem: ConvProblem) -> tuple[Line, ...]:

@@ -25,6 +25,8 @@ class Machine:
     level2: int = 512 << 10
     flops: float = 1.0e11
     bytes_per_second: float = 3.0e10
+    vectors: bool = True
+    """Whether transforms between products are cheap, as they are where a core's vectors reach them in its cache."""
 
 
 @dataclass(frozen=True)

@@ -334,8 +334,11 @@ class GraphBuilder:
             dtype = DType.f32
         else:
             dtype = DType.f64 if a.dtype is DType.f64 else DType.i32
+        shape = (*a.shape[:-1], b.shape[-1])
+        if acc is not None and len(shape) > 2:
+            return self.value("binary", (acc, self.value("gemm", (a, b), shape, dtype)), shape, dtype, "add")
         args = (a, b) if acc is None else (a, b, acc)
-        return self.value("gemm", args, (a.shape[0], b.shape[1]), dtype)
+        return self.value("gemm", args, shape, dtype)
 
     def view(self, tile: nodes.Tile) -> Value:
         x = self.typed(self.tile(tile.x), None)  # type: ignore[union-attr]

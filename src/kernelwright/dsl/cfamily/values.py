@@ -28,6 +28,7 @@ class Storage:
     shape: tuple[Poly, ...]
     dtype: DType
     pitch: Poly | None = None  # elements from one row (last axis) to the next, where that is more than the row's extent
+    rows: Poly | None = None  # rows from one plane (last two axes) to the next, where there are more than the plane has
 
     @property
     def scalar(self) -> bool:
@@ -35,7 +36,9 @@ class Storage:
 
     @property
     def extents(self) -> tuple[Poly, ...]:
-        """The extents in memory: the last one widened to the pitch."""
+        """The extents in memory: the last two widened to the pitch and the rows of a plane."""
+        if self.rows is not None:
+            return (*self.shape[:-2], self.rows, self.pitch or self.shape[-1])
         return self.shape if self.pitch is None else (*self.shape[:-1], self.pitch)
 
 

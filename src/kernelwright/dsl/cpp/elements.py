@@ -369,7 +369,7 @@ class Elements:
 
 
 def _dense(storage: Storage) -> bool:
-    return storage.pitch is None or storage.pitch == storage.shape[-1]
+    return storage.extents == storage.shape
 
 
 def _flat(shape: tuple[Poly, ...], index: Index) -> Poly:

@@ -41,7 +41,7 @@ constexpr int VECTOR_BYTES = 16, BLOCK_ROWS = 4, BLOCK_VECTORS = 2;
 #endif
 template <typename T> constexpr int LANES = VECTOR_BYTES / sizeof(T);
 template <typename T> constexpr int PANEL = 64 / sizeof(T);  // B is packed in panels as wide as a cache line
-template <typename T> struct Vector {
+template <typename T> struct VectorOf {
   typedef T type __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(T)), may_alias));
 };
 template <typename T> constexpr inline long panel_of(long j, long b_panel) { return j / PANEL<T> * b_panel + j % PANEL<T>; }
@@ -52,7 +52,7 @@ template <typename T, int ROWS, int VECTORS>
 __attribute__((always_inline)) inline void gemm_registers(
     Step outer, Step middle, Step inner, const T* a, long a_row, const T* b, long b_panel, T* c, long c_row,
     bool fresh) {
-  typedef typename Vector<T>::type V;
+  typedef typename VectorOf<T>::type V;
   V sum[ROWS][VECTORS];
   if (fresh) {
     for (int r = 0; r < ROWS; r++)
@@ -154,7 +154,7 @@ inline void pack_rows(long k, long n, const T* b, long b_row, T* panels) {
 // Panels of B from memory that is contiguous along k: squares of LANES x LANES are transposed in registers.
 template <typename T>
 inline void pack_columns(long k, long n, const T* b, long b_column, T* panels) {
-  typedef typename Vector<T>::type V;
+  typedef typename VectorOf<T>::type V;
   constexpr int L = LANES<T>;
   for (long p = 0; p < n; p += PANEL<T>)
     for (long s = p; s < p + PANEL<T>; s += L) {

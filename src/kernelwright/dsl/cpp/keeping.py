@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily import expressions
+from kernelwright.dsl.cfamily.stacks import members, short_axes
 from kernelwright.dsl.cfamily.types import FLOATS
 from kernelwright.dsl.cfamily.values import (
     HEAVY,
@@ -45,14 +46,16 @@ def decide(root: Block) -> Usage:
     usage = Usage()
     _visit_block(root, usage)
     usage.values.sort(key=lambda v: -v.id)
+    stacked: set[Value] = set()  # parts of a stack, which is kept as a whole
     for value in usage.values:
         anchors = usage.anchors.get(value, set())
         if not value.kept and value.op not in HEAVY and value.op not in ("const", "stored", "index", "iota"):
-            value.kept = _worth_keeping(value, anchors)
+            value.kept = value not in stacked and (_worth_keeping(value, anchors) or bool(short_axes(value)))
+            stacked.update(members(value) if value.kept else ())
         through = {(value, value.home)} if value.kept or value.op in HEAVY else anchors
         for operand in value.operands:
             usage.anchors.setdefault(operand, set()).update(through)
-            if value.op in ("binary", "where") and _repeated(operand, value):
+            if value.op in ("binary", "where") and value not in stacked and _repeated(operand, value):
                 usage.anchors[operand].add((value, value.home))
             if value.op == "argsort":
                 operand.kept = operand.kept or operand.op not in ("stored", *HEAVY)

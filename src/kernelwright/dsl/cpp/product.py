@@ -26,6 +26,8 @@ PACK_ABOVE_ROWS = 12
 """B is copied into panels if at least this many rows of A use it: two blocks of the micro-kernel."""
 FAR_BYTES = 1024
 """Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied too."""
+PLANES_MEET = 1024
+"""Several products whose distance is a multiple of this many bytes meet in few sets of the first cache when they are read together."""
 SHORT = 8
 """A contraction loop shorter than this does not keep the pipeline full; it goes outside the loops over taps."""
 
@@ -42,6 +44,7 @@ class View:
     storage: Storage | None
     rows: Poly
     columns: Poly
+    batch: Poly  # how far one operand of several lies from the next
 
     def pointer(self, values: dict[str, Poly] | None = None) -> str:
         offset = self.offset.substitute(values or {})
@@ -50,7 +53,7 @@ class View:
 
 def view(scheduler: Scheduler, x: Value, gemm_value: Value) -> View | None:
     """The operand as it lies in a tensor or a kept tile, if it does: affine, inside, of the accumulator's dtype."""
-    if x.dtype is not gemm_value.dtype or len(x.shape) != 2:
+    if x.dtype is not gemm_value.dtype:
         return None
     leaf = x
     while leaf.storage is None and leaf.op in VIEWS:
@@ -60,21 +63,22 @@ def view(scheduler: Scheduler, x: Value, gemm_value: Value) -> View | None:
     if leaf.storage is not None and leaf.storage.scalar:
         return None
     nest = Nest(scheduler.around, x.shape, [], set())
-    elements = nest.elements({nest.vars[0]: 1, nest.vars[1]: 2})
-    elements.of(x, (poly(nest.vars[0]), poly(nest.vars[1])))
+    elements = nest.elements({var: k + 1 for k, var in nest.vars.items()})
+    elements.of(x, tuple(map(poly, nest.vars.values())))
     if len(elements.places) != 1 or elements._runtime:
         return None
     zero = leaf.op != "load" or leaf.data.pad in (None, 0)
     limits = _limits(elements.borders, nest, x.shape) if zero or not elements.borders else None
     if limits is None:
         return None
-    rows, columns = limits
     place = elements.places[0]
-    row, column = (place.offset.coefficient(nest.vars[k]) for k in (0, 1))
-    if row is None or column is None or {nest.vars[0], nest.vars[1]} & (row.names | column.names):
+    strides = [place.offset.coefficient(var) for var in nest.vars.values()]
+    known = [stride for stride in strides if stride is not None and not set(nest.vars.values()) & stride.names]
+    if len(known) != len(strides) or limits[:-2] != x.shape[:-2]:
         return None
-    base = place.offset.substitute({nest.vars[0]: poly(0), nest.vars[1]: poly(0)})
-    return View(place.memory, base, row, column, leaf.storage, rows, columns)
+    base = place.offset.substitute(dict.fromkeys(nest.vars.values(), poly(0)))
+    batch = known[0] if len(known) == 3 else poly(0)
+    return View(place.memory, base, known[-2], known[-1], leaf.storage, limits[-2], limits[-1], batch)
 
 
 def _limits(borders: list[Poly], nest: Nest, shape: tuple[Poly, ...]) -> tuple[Poly, ...] | None:
@@ -117,6 +121,9 @@ class Right:
 
 def product(scheduler: Scheduler, value: Value) -> None:
     """A tile product: operands in place, packed or computed; sums in the carried tile where there is one."""
+    if len(value.shape) == 3:
+        several(scheduler, value)
+        return
     a, b = value.args[:2]
     element = gemm.ELEMENT[value.dtype]
     left = left_operand(scheduler, a, value)
@@ -135,6 +142,51 @@ def product(scheduler: Scheduler, value: Value) -> None:
         )
     )  # fmt: skip
     count_work(scheduler, (*value.shape, a.shape[1]))
+
+
+def several(scheduler: Scheduler, value: Value) -> None:
+    """As many products as the leading axis has, one call each; operands in place or computed."""
+    a, b = value.args
+    panel = 64 // WIDTH[value.dtype]
+    views = []
+    for operand, in_place in ((a, True), (b, False)):
+        root = _root(operand)
+        if root.storage is None and (root.kept or not in_place):
+            for inner in scheduler.pending([root]):
+                scheduler.make(inner)
+            scheduler.make(root)
+        found = view(scheduler, operand, value)
+        if found is None or (not in_place and (found.column.constant != 1 or (found.rows, found.columns) != b.shape[1:])):
+            storage = computed(scheduler, operand, value)
+            row = storage.extents[-1]
+            found = View(storage.name, Poly(), row, poly(1), storage, *operand.shape[1:], batch=row * operand.shape[1])
+        views.append(found)
+    left, right = views
+    pitch = combine("//", value.shape[2] + panel - 1, poly(panel)) * panel
+    rows = value.shape[1]
+    if (rows * pitch * WIDTH[value.dtype]).constant in range(0, 1 << 31, PLANES_MEET):
+        rows = rows + 1
+    target = Storage(scheduler.builder.fresh(value.name or "products"), value.shape, value.dtype, pitch, rows)
+    scheduler.declare_storage(target)
+    value.storage = target
+    if left.rows != value.shape[1]:  # rows beyond the end of A are zero
+        zero = scheduler.builder.number(0, value.dtype, value.shape)
+        scheduler.emit(Nest(scheduler.around, value.shape, [Fill(target, zero, ())], set()), value.shape)
+    scheduler.around.used.add("gemm")
+    which = poly(scheduler.builder.fresh("p"))
+    loop = gemm.Loop(to_c(combine("min", left.columns, right.rows)), to_c(left.column), to_c(right.row))
+
+    def moved(memory: str, offset: Poly) -> str:
+        return f"{memory} + {to_c(offset)}"
+
+    call = gemm.call(
+        value.dtype, to_c(left.rows), to_c(value.shape[2]), [loop], moved(left.memory, left.offset + which * left.batch),
+        to_c(left.row), moved(right.memory, right.offset + which * right.batch), f"PANEL<{gemm.ELEMENT[value.dtype]}>",
+        moved(target.name, which * pitch * rows), to_c(pitch), "true",
+    )  # fmt: skip
+    var = to_c(which)
+    scheduler.out += [f"for (int64_t {var} = 0; {var} < {to_c(value.shape[0])}; ++{var})", f"  {call}"]
+    count_work(scheduler, (*value.shape, a.shape[2]))
 
 
 def begin_sum(scheduler: Scheduler, value: Value, *, whole: bool) -> str:

@@ -1,0 +1,77 @@
+"""Winograd's convolution: where it applies, in the interpreter and through the C++ coder, and how exact it is."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import pytest
+import torch
+from building import conv_sketches
+from torch.nn import functional
+
+from kernelwright.design.contraction import Machine
+from kernelwright.dsl.cpp import lower
+from kernelwright.sketch.check import check
+from kernelwright.sketch.interpret import run
+from kernelwright.sketch.nodes import Sketch
+
+CASES: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = [
+    ((2, 9, 15, 25), (10, 9, 3, 3), False, {"padding": 1}),  # the last patches reach beyond the image
+    ((1, 8, 12, 130), (50, 8, 3, 3), False, {}),  # several blocks of columns and of output channels
+    ((1, 16, 13, 26), (20, 8, 3, 3), False, {"groups": 2, "padding": (0, 2)}),
+    ((1, 3, 5, 9, 26), (8, 3, 3, 3, 3), False, {"padding": 1, "stride": (2, 1, 1)}),  # taps in depth join the channels
+    ((2, 8, 11, 27), (8, 9, 3, 3), True, {"padding": 1}),
+    ((1, 16, 8, 24), (16, 8, 3, 3), True, {"groups": 2}),
+]
+
+
+def winograd_sketches(x: torch.Tensor, w: torch.Tensor, transposed: bool = False, **numbers: Any) -> list[Sketch]:
+    sketches = conv_sketches(x, w, Machine(), transposed=transposed, **numbers)
+    return [s for s in sketches if any(getattr(step, "name", "").startswith("winograd") for step in s.steps)]
+
+
+def reference(x: torch.Tensor, w: torch.Tensor, transposed: bool, numbers: dict[str, Any]) -> torch.Tensor:
+    kind = "conv_transpose" if transposed else "conv"
+    result: torch.Tensor = getattr(functional, f"{kind}{x.dim() - 2}d")(x.double(), w.double(), **numbers)
+    return result
+
+
+def compiled(sketch: Sketch, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    space = types.ModuleType("kernel")
+    exec(compile(lower(sketch), "kernel.py", "exec"), space.__dict__)
+    model = space.ModelNew()
+    model.load_state_dict({"w": w})
+    result: torch.Tensor = model(x)
+    return result
+
+
+@pytest.mark.parametrize(("image", "kernel", "transposed", "numbers"), CASES)
+def test_agrees_with_torch(image: tuple[int, ...], kernel: tuple[int, ...], transposed: bool, numbers: dict[str, Any]) -> None:
+    x, w = torch.randn(image), torch.randn(kernel)
+    (sketch,) = winograd_sketches(x, w, transposed, **numbers)
+    assert not check(sketch)
+    expected = reference(x, w, transposed, numbers)
+    torch.testing.assert_close(compiled(sketch, x, w).double(), expected, rtol=0, atol=2e-5 * float(expected.abs().max()))
+
+
+def test_the_sketch_itself_is_right() -> None:
+    x, w = torch.randn(1, 8, 6, 26), torch.randn(9, 8, 3, 3)
+    (sketch,) = winograd_sketches(x, w, padding=1)
+    out = run(sketch, {"x": x, "w": w}, strict=True, shuffle=1)["out"]
+    torch.testing.assert_close(out.double(), reference(x, w, False, {"padding": 1}), rtol=0, atol=2e-4)
+
+
+def test_is_nearly_as_exact_as_a_plain_sum() -> None:
+    torch.manual_seed(0)
+    x, w = torch.randn(1, 64, 40, 48), torch.randn(24, 64, 3, 3)
+    (sketch,) = winograd_sketches(x, w)
+    truth = reference(x, w, False, {})
+    scale = float(truth.square().mean().sqrt()) * torch.finfo(torch.float32).eps
+    assert float((compiled(sketch, x, w) - truth).abs().max()) < 60 * scale
+
+
+@pytest.mark.parametrize("numbers", [{"stride": 2}, {"dilation": 2}, {"groups": 8}], ids=["strided", "dilated", "depthwise"])
+def test_leaves_other_convolutions_alone(numbers: dict[str, Any]) -> None:
+    w = torch.randn(8, 8 // numbers.get("groups", 1), 3, 3)
+    assert not winograd_sketches(torch.randn(1, 8, 20, 26), w, **numbers)
