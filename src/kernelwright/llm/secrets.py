@@ -53,8 +53,8 @@ class Redactor:
     def __init__(self) -> None:
         named = {value.strip() for name, value in os.environ.items() if SECRET_NAME.search(name)}
         secrets = sorted((value for value in named | _read if len(value) >= SHORTEST_SECRET), key=len, reverse=True)
+        self._secrets = secrets
         self._pattern = re.compile("|".join(map(re.escape, secrets))) if secrets else None
-        self.longest = len(secrets[0]) if secrets else 1
 
     def __repr__(self) -> str:
         return "<redactor>"
@@ -62,6 +62,16 @@ class Redactor:
     def clean(self, text: str) -> str:
         """The text with a mark in place of each secret."""
         return self._pattern.sub(MARK, text) if self._pattern else text
+
+    def unsafe(self, text: str) -> int:
+        """How many letters at the end of a text could be the beginning of a secret."""
+        beginnings = (
+            length
+            for secret in self._secrets
+            for length in range(min(len(secret) - 1, len(text)), 0, -1)
+            if secret.startswith(text[-length:])
+        )
+        return max(beginnings, default=0)
 
     def stream(self, on_text: Callable[[str], None]) -> Stream:
         """The same for text that arrives in pieces."""
@@ -78,10 +88,10 @@ class Stream:
 
     def feed(self, text: str) -> None:
         self._held = self._redactor.clean(self._held + text)
-        ready = self._held[: max(len(self._held) - self._redactor.longest + 1, 0)]
+        ready = len(self._held) - self._redactor.unsafe(self._held)
         if ready:
-            self._held = self._held[len(ready) :]
-            self._on_text(ready)
+            text, self._held = self._held[:ready], self._held[ready:]
+            self._on_text(text)
 
     def end(self) -> None:
         if self._held:
