@@ -25,7 +25,7 @@ MOST_BEGINNINGS = 2
 class Ledger:
     """Appends to `folder/ledger.jsonl`; may be used from several threads."""
 
-    def __init__(self, folder: Path, options: Options, machine: Machine, *, resume: bool) -> None:
+    def __init__(self, folder: Path, options: Options, machine: Machine, *, resume: bool, planned: int = 0) -> None:
         self.path = folder / NAME
         self.options = options
         self._lock = threading.Lock()
@@ -42,7 +42,8 @@ class Ledger:
         except OSError as error:
             raise KernelwrightError(f"{folder}: cannot write here: {error.strerror or error}") from error
         self.sessions.append(machine)
-        self._write({"kind": "session", "options": options.model_dump(mode="json"), "machine": machine.model_dump(mode="json")})
+        session = {"options": options.model_dump(mode="json"), "machine": machine.model_dump(mode="json"), "planned": planned}
+        self._write({"kind": "session", **session})
 
     def begin(self, key: str) -> None:
         """A task is started."""
@@ -99,6 +100,18 @@ class Ledger:
                 os.fsync(file.fileno())
         except OSError as error:
             raise KernelwrightError(f"{self.path}: cannot be written: {error.strerror or error}") from error
+
+
+def stored(folder: Path) -> tuple[Options, list[Machine], list[Record], int]:
+    """What a run left behind: its options, the machines of its sessions, its records, and how many tasks were planned."""
+    rows = read_rows(folder / NAME)
+    sessions = [row for row in rows if row["kind"] == "session"]
+    if not sessions:
+        raise KernelwrightError(f"{folder / NAME}: holds no run")
+    records = {row["record"]["key"]: Record.model_validate(row["record"]) for row in rows if row["kind"] == "task"}
+    machines = [Machine.model_validate(row["machine"]) for row in sessions]
+    planned = max(int(row.get("planned", 0)) for row in sessions)
+    return Options.model_validate(sessions[-1]["options"]), machines, list(records.values()), max(planned, len(records))
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:

@@ -46,7 +46,7 @@ class QuietDrafter(Drafter):
 def run(entries: list[Entry], options: Options, out: Path, *, resume: bool, jobs: int, tell: Tell) -> Ledger:
     """Do what is not done yet."""
     kernels = Kernels(Path(options.kernels)) if options.kernels else None
-    ledger = Ledger(out, options, describe_machine(), resume=resume)
+    ledger = Ledger(out, options, describe_machine(), resume=resume, planned=len(entries))
     left = [entry for entry in entries if entry.key not in ledger.records]
     done = len(entries) - len(left)
     if not left:
@@ -96,13 +96,22 @@ def describe_machine() -> Machine:
         cores=host.cores,
         threads=default_threads(),
         memory_gb=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1),
-        system=platform.platform(),
+        system=_system(),
         python=platform.python_version(),
         torch=metadata.version("torch"),
         compiler=_first_line(["g++", "--version"]),
         kernelwright=__version__,
         commit=_first_line(["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]),
     )
+
+
+def _system() -> str:
+    """Distribution and kernel: `Debian GNU/Linux 12 (bookworm), Linux 6.1`."""
+    kernel = f"{platform.system()} {'.'.join(platform.release().split('.')[:2])}"
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
+    except (OSError, KeyError):
+        return kernel
 
 
 def _first_line(command: list[str]) -> str:

@@ -1,5 +1,5 @@
 """`kernelwright bench`: suites or folders of tasks in; report.json, report.md, report.html out. `bench compare A B` holds two reports
-against each other, `bench report DIR` writes the files of an unfinished run, `bench readme REPORT…` the table of the README.
+against each other, `bench report DIR` writes the files of an unfinished run anew, `bench readme FILE…` the tables of documents.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from kernelwright.errors import ConfigError
 
 if TYPE_CHECKING:
     from kernelwright.bench.collect import Entry
+    from kernelwright.bench.compare import Kind
     from kernelwright.bench.record import Options, Record
     from kernelwright.bench.report import Report
 
@@ -53,6 +54,8 @@ def bench_command(
     from kernelwright.bench.collect import collect, select
     from kernelwright.bench.record import Options
 
+    if paths[0] in ACTIONS and not Path(paths[0]).exists():
+        return ACTIONS[paths[0]](paths[1:], as_json)
     preset(effort)
     options = Options(
         dsl=dsl,
@@ -73,6 +76,74 @@ def bench_command(
     report = _run(entries, options, folder, title, resume=resume, jobs=jobs)
     _show(report, folder, as_json)
     return 0
+
+
+def _compare(paths: list[str], as_json: bool) -> int:
+    """Exit code 1 when anything got worse beyond noise."""
+    from rich.console import Console
+
+    from kernelwright.bench.compare import compare
+    from kernelwright.bench.report import read
+
+    if len(paths) != 2:
+        raise ConfigError("name two reports: kernelwright bench compare BEFORE AFTER")
+    found = compare(*(read(Path(path)) for path in paths))
+    if as_json:
+        print(json.dumps({"regressions": len(found.regressions), **found.model_dump(mode="json")}))
+        return 1 if found.regressions else 0
+    console = Console(highlight=False)
+    for difference in found.differences:
+        console.print(f"[yellow]not the same conditions: {difference}[/]")
+    colors = {"lost": "red", "slower": "red", "gained": "green", "faster": "green"}
+    for change in found.changes:
+        if change.kind in colors:
+            ratio = f"  {change.ratio:.2f}x" if change.ratio else ""
+            console.print(f"[{colors[change.kind]}]{change.kind:7}[/] {change.key:52} {change.before} -> {change.after}{ratio}")
+    counts = ", ".join(f"{len(found.of(kind))} {kind.replace('_', ' ')}" for kind in KINDS if found.of(kind))
+    mean = (
+        f"; over tasks timed in both {found.ratio.value:.3f}x [{found.ratio.low:.3f}, {found.ratio.high:.3f}]"
+        if found.ratio
+        else ""
+    )
+    console.print(counts + mean)
+    return 1 if found.regressions else 0
+
+
+def _rewrite(paths: list[str], as_json: bool) -> int:
+    """The files of a run that is unfinished, or that was made by an older version."""
+    from kernelwright.bench import report as reports
+    from kernelwright.bench.ledger import NAME, stored
+
+    if len(paths) != 1:
+        raise ConfigError("name one folder: kernelwright bench report DIR")
+    folder = Path(paths[0])
+    if (folder / NAME).exists():
+        options, sessions, records, planned = stored(folder)
+        suites = ", ".join(dict.fromkeys(record.suite for record in records))
+        made = reports.build(f"{suites} in {options.dsl}", options, sessions, records, planned)
+    else:
+        made = reports.read(folder)
+    reports.write(made, folder)
+    _show(made, folder, as_json)
+    return 0
+
+
+def _documents(paths: list[str], as_json: bool) -> int:
+    """Fresh tables for the documents; exit code 0 also when nothing changed."""
+    from kernelwright.bench.readme import refreshed
+
+    changed = []
+    for path in map(Path, paths or ["README.md"]):
+        text = refreshed(path)
+        if text != path.read_text():
+            path.write_text(text)
+            changed.append(str(path))
+    print(json.dumps({"changed": changed}) if as_json else f"changed: {', '.join(changed) or 'nothing'}")
+    return 0
+
+
+ACTIONS = {"compare": _compare, "report": _rewrite, "readme": _documents}
+KINDS: tuple[Kind, ...] = ("lost", "slower", "gained", "faster", "same", "only_before", "only_after")
 
 
 def _run(entries: list[Entry], options: Options, folder: Path, title: str, *, resume: bool, jobs: int) -> Report:

@@ -13,7 +13,7 @@ for (const record of report.records) {
 }
 
 const times = (value) => value == null ? "–" : (value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2)) + "×";
-const percent = (value) => value == null ? "–" : (100 * value).toFixed(0) + " %";
+const percent = (value) => value == null ? "–" : (100 * value).toFixed(value > 0.99 && value < 1 || value > 0 && value < 0.01 ? 1 : 0) + " %";
 const milli = (value) => value == null ? "–" : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value >= 1 ? value.toFixed(2) : value.toFixed(3);
 const mean = (values) => values.length ? Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length) : null;
 const grouped = (items, by) => {
