@@ -68,3 +68,16 @@ def test_the_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for words in ("cpp", "roofline", "GB/s", "sandbox", "targets"):
         assert words in text
+
+
+def test_models_and_store_are_told_and_no_key_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setattr(doctor, "package_version", lambda name: None)
+    doctor.doctor_command(sandbox=False, as_json=True)
+    report = capsys.readouterr().out
+    assert "pip install 'kernelwright[llm]'" in report
+    assert "pip install 'kernelwright[store]'" in report
+    assert "keys set: OPENAI_API_KEY" in report
+    assert "sk-very-secret" not in report

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -59,6 +60,8 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
         "compilers": compilers,
         "packages": packages,
         "gpus": gpus,
+        "models": models(),
+        "store": store(),
         "sandbox": sandbox_level() if sandbox else "not examined",
         "cpu": {
             "model": host.title,
@@ -112,6 +115,25 @@ def package_version(name: str) -> str | None:
         return None
 
 
+def models() -> str:
+    """Which language models could be asked: the package, and for whom there is a key (its name, never its value)."""
+    version = package_version("pydantic-ai-slim")
+    keys = [name for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "KERNELWRIGHT_API_KEY") if os.environ.get(name)]
+    servers = f"pydantic-ai {version}" if version else "no servers (to add them: pip install 'kernelwright[llm]')"
+    return f"builtin, mailbox, replay; {servers}; keys set: {', '.join(keys) or 'none'}"
+
+
+def store() -> str:
+    """Where runs are kept."""
+    from kernelwright.config import load
+    from kernelwright.folders import data_folder
+
+    if package_version("SQLAlchemy") is None:
+        return "missing (to add it: pip install 'kernelwright[store]')"
+    place = load().settings.store
+    return "a database URL of the configuration" if "://" in place else place or str(data_folder("store"))
+
+
 def find_gpus() -> list[str]:
     """Names of GPUs by their driver's own tool; a device node without a tool is still told."""
     commands = (["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], ["rocm-smi", "--showproductname", "--csv"])
@@ -142,6 +164,7 @@ def sandbox_level() -> str:
 
 def _show(report: dict[str, Any]) -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
@@ -160,6 +183,8 @@ def _show(report: dict[str, Any]) -> None:
         "caches": caches,
         "roofline": f"{cpu['bandwidth_gb_s']} GB/s, {cpu['peak_gflop_s']} GFLOP/s fp32 ({cpu['figures']})",
         "sandbox": report["sandbox"],
+        "models": escape(report["models"]),
+        "store": escape(report["store"]),
         "GPUs": ", ".join(report["gpus"]) or "none",
         "compilers": ", ".join(version or f"no {name}" for name, version in report["compilers"].items()),
         "targets": ", ".join(report["targets"]),
