@@ -2,8 +2,8 @@
 
 In (requests, one at a time): `load` (source, constructor arguments, seed), `weights`, `time_prepare`/`time_go`/… (stopwatch.py),
 `refill` (new values into the same tensors), `collect` (outputs of the last block and its inputs as they are now), `held` (outputs
-of an earlier call once more), `forget`, `trace_on`, `trace_off`, `compile_for` (a language's stage compiles what was launched). Out: replies with tensors as sealed bundles; a failure of the
-kernel is a reply too: {"ok": false, "kind", "type", "error", "trace"}.
+of an earlier call once more), `forget`, `trace_on`, `trace_off`, `compile_for` (a language's stage compiles what was launched).
+Out: replies with tensors as sealed bundles; a failure of the kernel is a reply too: {"ok": false, "kind", "type", "error", "trace"}.
 
 A correctness trial and a timed block are the same three requests, run by the same lines of code: nothing on the stack, in the
 environment or in the grad mode tells them apart. Whatever this process says is checked by the parent and the referee; what is

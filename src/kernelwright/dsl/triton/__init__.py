@@ -4,6 +4,8 @@
 2. `copies`       two copies of Triton in one process: one interprets, one compiles
 3. `interpreter`  the patched interpreter: `halves` (bf16), `reductions`, `memory` (bounds), `libdevice`, `driver`
 4. `ahead`        launches → the compiler's figures
+5. `emit`         a sketch as a kernel file: `launch` (grids), `plan` (block dimensions), `program` (loops and stores), `heavy`
+                  (reductions, products, scans, sorts), `tiles` (elements on the spot), `lines`, `words`
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kernelwright.dsl.language import State
-from kernelwright.errors import SketchError
 from kernelwright.sketch.nodes import Sketch
 
 
@@ -27,7 +28,9 @@ class Triton:
 
     def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, its Triton kernels and `ModelNew`."""
-        raise SketchError("the Triton coder is not here yet")
+        from kernelwright.dsl.triton.emit import lower
+
+        return lower(sketch, state=state, shapes=shapes)
 
     def facts(self) -> dict[str, str]:
         """Triton's version, and what it can do here."""

@@ -62,7 +62,7 @@ def _compile(triton: Any, exchange: _Exchange, launch: Launched, target: Mapping
 
 def _figures(compiled: Any, launch: Launched) -> dict[str, Any]:
     metadata = compiled.metadata
-    found = {"registers": None, "spills": None}
+    found: dict[str, int | None] = {"registers": None, "spills": None}
     if "cubin" in compiled.asm:
         usage = cubin.usage(compiled.asm["cubin"])
         found = {"registers": max(u.registers for u in usage.values()), "spills": max(u.stack for u in usage.values())}

@@ -25,7 +25,8 @@ class Memory:
     unchecked, for kernels that read pointers from memory."""
 
     def __init__(self) -> None:
-        self.starts = self.ends = np.zeros(0, np.uint64)
+        self.starts: Any = np.zeros(0, np.uint64)
+        self.ends: Any = self.starts
         self.names: list[str] = []
         self.trusting = False
 
