@@ -41,7 +41,8 @@ test-all: test
 
 bench: $(STAMP)
 	@$(BIN)/python bench/judge_speed.py
-	@$(BIN)/python bench/suite_speed.py core fused --filter relu --out kernelwright-out/sample.jsonl
+	@rm -rf kernelwright-out/sample
+	@$(BIN)/kernelwright bench core fused --dsl cpp --shard 1/8 --out kernelwright-out/sample
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis kernelwright-out src/*.egg-info
