@@ -53,6 +53,24 @@ def test_an_honest_kernel_gets_a_timing_with_its_interval() -> None:
     assert timing.roofline_fraction is not None
 
 
+def test_further_contenders_run_in_the_same_race_and_may_fall_out() -> None:
+    def broken(inputs: list[Any]) -> Any:
+        raise RuntimeError("not today")
+
+    workers = [racer(reference), racer(reference), referee(reference, INPUTS), racer(reference), racer(broken)]
+    with running(*workers):
+        others = {"twin": workers[3], "broken": workers[4]}
+        result = measure(
+            workers[0], workers[1], None, workers[2], others=others, facts=FACTS, target=SHEET, threads=1, budget_s=0.5
+        )
+    assert result.finding is None
+    assert result.timing is not None
+    assert [rival.name for rival in result.timing.rivals] == ["twin"]
+    assert result.timing.rivals[0].speedup > 0
+    assert result.timing.compile_ms is None
+    assert any("broken was not timed" in warning for warning in result.warnings)
+
+
 def test_a_kernel_that_answers_from_memory_is_wrong_on_fresh_data() -> None:
     memory: dict[Any, Any] = {}
 

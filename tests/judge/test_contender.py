@@ -64,6 +64,21 @@ def test_compile_calls_with_the_given_inputs() -> None:
     assert ask(opened(), {"op": "compile"}, [torch.randn(4, 5)])["ok"]
 
 
+def test_a_plug_in_is_a_contender_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point:
+        name = "doubled"
+
+        def load(self) -> Any:
+            return lambda model: lambda x: 2 * model(x)
+
+    monkeypatch.setattr("kernelwright.judge.contender.metadata.entry_points", lambda group: [Point()])
+    monkeypatch.setattr("kernelwright.judge.contender._prepare_compiler", lambda folder: None)
+    x = torch.randn(4, 5)
+    assert torch.equal(opened(mode="doubled").call([x]), 2 * opened().call([x]))
+    with pytest.raises(ValueError, match="known are eager, compile, max-autotune, doubled"):
+        opened(mode="tripled")
+
+
 def test_a_bad_task_and_an_unknown_request_are_refused() -> None:
     with pytest.raises(TaskError):
         opened("x = 1")
