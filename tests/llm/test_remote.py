@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -179,11 +180,13 @@ def test_closing_ends_what_waits(opened: Open) -> None:
     with ThreadPoolExecutor() as pool:
         waiting = pool.submit(model.ask, an_ask())
         while not server.requests:
-            pass
+            time.sleep(0.01)
         model.close()
         model.close()
         with pytest.raises(ModelError, match="was closed before it answered"):
             waiting.result(120)
+    with pytest.raises(ModelError, match="was closed before it answered"):
+        model.ask(an_ask())
 
 
 @pytest.mark.parametrize("dialect", ["url"])

@@ -60,12 +60,12 @@ def open_model(
     if kind == "replay" and rest:
         from kernelwright.llm.replay import Replay
 
-        source = Replay(Path(rest))
+        source = Replay(Path(rest).expanduser())
         store = None  # what is on file needs no memory, and must not be answered from it
     elif kind == "mailbox" and rest:
         from kernelwright.llm.mailbox import Mailbox
 
-        source = Mailbox(Path(rest))
+        source = Mailbox(Path(rest).expanduser())
     elif kind in ("openai", "anthropic", "http", "https") and rest:
         from kernelwright.llm.remote import open_remote
 

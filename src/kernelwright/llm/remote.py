@@ -89,12 +89,17 @@ class Remote:
         self._closed = threading.Event()
         self._client, self._http = _client(dialect, model, url, key or NO_KEY, self._see)
         self._loop = asyncio.new_event_loop()
-        threading.Thread(target=self._loop.run_forever, name=f"model {model}", daemon=True).start()
+        threading.Thread(target=self._run, name=f"model {model}", daemon=True).start()
 
     def __repr__(self) -> str:
         return f"<server {self.name}>"
 
+    def _run(self) -> None:
+        self._loop.run_forever()
+        self._loop.close()
+
     def fetch(self, ask: Ask, cap: int, on_text: Give | None) -> Answer:
+        self._check_open()
         started = time.monotonic()
         failure = Failure("it was not asked")
         attempt = 0

@@ -50,7 +50,7 @@ class Store:
                 raise StoreError("the store's setting looks like a database URL and is none") from None
             database = Database(place, title)
             return cls(database, TableContents(database))
-        folder = Path(place) if place else data_folder("store")
+        folder = Path(place).expanduser() if place else data_folder("store")
         try:
             (folder / "contents").mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
