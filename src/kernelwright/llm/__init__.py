@@ -2,8 +2,9 @@
 
 1. `ask.py`: the nouns Ask and Answer; an ask's key is its identity.
 2. `model.py`: the Model protocol and `open_model`, which reads a spec (`openai:NAME`, `anthropic:NAME`, `URL:NAME`, `mailbox:DIR`,
-   `replay:FILE`) and puts memory, limits and recording around the model it names.
-3. `remote.py`: servers of the OpenAI and Anthropic dialects, with streaming, time-outs and retries; `prices.py` what they cost.
+   `replay:FILE`) and puts `guarded.py` around the `source.py` it names: memory, limits, concurrency, recording.
+3. `remote.py`: servers of the OpenAI and Anthropic dialects, with streaming and time-outs; `failures.py` when to try again and what to
+   say; `prices.py` what they cost.
 4. `mailbox.py`: each ask a file, each answer a file. `replay.py`: strict recordings.
 5. `limits.py`: Limits and the Ledger that keeps to them. `secrets.py`: where keys come from and how they are kept out of text.
 
