@@ -15,6 +15,7 @@ from kernelwright import errors
 from kernelwright.judge.channel import Channel, ChannelClosed, ChannelError
 from kernelwright.judge.limits import GIB, Limits
 from kernelwright.judge.template import Template
+from kernelwright.judge.worker import Worker
 from kernelwright.task import Task
 
 DESIGN_SECONDS = 300.0
@@ -81,10 +82,14 @@ class Drafter:
             Draft(item["sketch"], item["kernel"], tuple(item["notes"]), item.get("predicted_ms")) for item in reply["drafts"]
         ]
 
+    def open(self, entry: str) -> Worker:
+        """A worker of one's own that runs `entry` ("room.module:function") until it is stopped."""
+        return self._template.spawn(entry, sandboxed=False, limits=Limits(memory=64 * GIB))
+
     def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """One request to a fresh worker that runs `entry` ("agents.module:function"). A worker that ends without an answer is a
         ChannelClosed with the reason."""
-        worker = self._template.spawn(entry, sandboxed=False, limits=Limits(memory=64 * GIB))
+        worker = self.open(entry)
         try:
             return worker.request(message, timeout=timeout)[0]
         except ChannelClosed as error:
@@ -137,7 +142,7 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
     coder = language(message["dsl"])
     state = state_of(load_task(task).construct(0))
     drafts = []
-    for design in design_task(task, track=message["track"], effort=message["effort"])[: message["count"]]:
+    for design in design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])[: message["count"]]:
         drafts.append(
             {
                 "sketch": to_source(design.sketch),

@@ -68,7 +68,8 @@ def generate(
     best: Attempt | None = None
     try:
         if minds.designer is None or minds.coder is None:
-            best, tried, ended = best_draft(bench, journal, folder, watch)[0], len(bench.verdicts), ""
+            best, ended = _alone(bench, journal, folder, watch)
+            tried = len(bench.verdicts)
         else:
             best, ended = _with_team(bench, journal, folder, watch, minds)
             tried = len(bench.verdicts)
@@ -77,6 +78,38 @@ def generate(
         journal.finish("done" if found else "failed", best.kernel if best is not None and found else None)
     draft = Draft(best.sketch, best.kernel)
     return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author)
+
+
+def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> tuple[Attempt, str]:
+    """The built-in mind: its best draft, or the kernel that was given, and what tuning makes of it."""
+    job = bench.job
+    best = _given(bench, journal, folder, watch) if job.kernel else best_draft(bench, journal, folder, watch)[0]
+    if not (job.tune_seconds and job.timing and best.verdict.timing is not None):
+        return best, ""
+    from kernelwright.search.tune import tune
+
+    sketches = (best.sketch,) if job.kernel and best.sketch else ()
+    tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches)
+    found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
+    return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}"
+
+
+def _given(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+    """The kernel that the run was started with, judged."""
+    from kernelwright.dsl.kernel import Kernel
+
+    kernel = Kernel.from_source(bench.job.kernel, dsl=bench.job.dsl)
+    watch.say("judging the given kernel")
+    verdict = bench.judged(kernel.source)
+    journal.step(
+        "judged",
+        f"the given kernel: {verdict.reason}",
+        {"kernel": kernel.source},
+        verdict.model_dump_json(),
+        status=str(verdict.status),
+    )
+    folder.keep(kernel.source, kernel.sketch or "", verdict)
+    return Attempt(1, 0, "", kernel.sketch or "", kernel.source, verdict, None)
 
 
 def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> tuple[Attempt, list[Attempt]]:

@@ -53,6 +53,8 @@ class Order:
     record: str | None = None
     knowledge: bool = True
     store: str = ""
+    tune_seconds: float = 0.0
+    kernel: str = ""
 
     @property
     def task(self) -> Task:
@@ -135,6 +137,8 @@ def _work(order: Order, store: Store | None, run: Any, watch: Watch, stack: Exit
         order.timing,
         order.compile_contender,
         order.target,
+        tune_seconds=order.tune_seconds or efforts.preset(order.effort).tune_seconds,
+        kernel=order.kernel,
     )
     drafter, judge = stack.enter_context(Drafter()), stack.enter_context(Judge())
     return Fulfilled(folder, generate(job, judge, drafter, folder, minds=minds, watch=watch), folder.run)

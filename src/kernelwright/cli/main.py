@@ -24,6 +24,7 @@ from kernelwright.errors import KernelwrightError
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("verify", "verify_command", "Judge a kernel: is it right, is it honest, how fast is it."),
     "generate": ("generate", "generate_command", "Make a verified kernel for a task."),
+    "tune": ("tune", "tune_command", "Search for a faster variant of a kernel, within a budget."),
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
     "task": ("task", "task_command", "Describe and check a task."),

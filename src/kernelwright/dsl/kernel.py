@@ -5,6 +5,7 @@ Nothing is run or imported here. The language is a guess from what the file uses
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import re
 from dataclasses import dataclass
@@ -59,6 +60,19 @@ class Kernel:
         """A kernel from text, for those that were just written."""
         digest = hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest()
         return cls(path=path, name=Path(path).stem, source=source, hash=digest, dsl=dsl or guess_dsl(source))
+
+    @property
+    def sketch(self) -> str | None:
+        """The sketch that the file carries (`SKETCH = …`), if it is one of ours; read, never run."""
+        try:
+            tree = ast.parse(self.source)
+        except (SyntaxError, ValueError):
+            return None
+        for node in tree.body:
+            if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["SKETCH"]:
+                value = node.value
+                return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+        return None
 
 
 def guess_dsl(source: str) -> str:

@@ -1,0 +1,81 @@
+"""A search from end to end: real builds, real heats, a real verdict."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from kernelwright.cli.main import run
+from kernelwright.judge import Judge
+from kernelwright.judge.heat import Heat
+from kernelwright.task import Task
+
+TASK = """
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.relu(x) * 2
+def get_inputs():
+    return [torch.randn(256, 512)]
+def get_init_inputs():
+    return []
+"""
+SLOW = """
+import time
+import torch
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        time.sleep(0.02)
+        return torch.relu(x) * 2
+"""
+BROKEN = "raise ValueError('no kernel')\n"
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Path:
+    path = tmp_path / "double_relu.py"
+    path.write_text(TASK)
+    return path
+
+
+def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
+    quick = SLOW.replace("time.sleep(0.02)", "pass")
+    with Judge() as judge, Heat(judge, Task.from_path(task)) as heat:
+        slow, broken, fast = heat.race([SLOW, BROKEN, quick])
+    assert "no kernel" in broken.fault
+    assert broken.seconds is None
+    assert slow.seconds is not None
+    assert fast.seconds is not None
+    assert fast.seconds < slow.seconds
+
+
+@pytest.mark.slow
+def test_tune_ends_with_a_correct_kernel_and_says_how_it_went(
+    task: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_STORE", str(tmp_path / "store"))
+    code = run(["tune", str(task), "--budget", "4s", "--no-compile", "--out", str(tmp_path / "out"), "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert told["verdict"]["status"] == "correct"
+    assert "variants raced" in told["ended"]
+    steps = [json.loads(line)["step"] for line in (tmp_path / "out" / "journal.jsonl").read_text().splitlines()]
+    assert "heat" in steps
+    assert (tmp_path / "out" / "kernel.py").exists()
+
+
+@pytest.mark.slow
+def test_a_kernel_of_ours_is_tuned_from_the_sketch_it_carries(
+    task: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_STORE", str(tmp_path / "store"))
+    assert run(["generate", str(task), "--no-compile", "--out", str(tmp_path / "first"), "--json"]) == 0
+    capsys.readouterr()
+    kernel = str(tmp_path / "first" / "kernel.py")
+    code = run(
+        ["tune", kernel, "--task", str(task), "--budget", "3s", "--no-compile", "--out", str(tmp_path / "out"), "--json"]
+    )
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["verdict"]["status"] == "correct"
