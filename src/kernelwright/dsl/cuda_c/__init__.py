@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwright.dsl.language import State
-from kernelwright.errors import SketchError
 from kernelwright.sketch.nodes import Sketch
 
 
@@ -27,7 +26,7 @@ class CudaC:
 
     def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""
-        raise SketchError("the CUDA-C coder is not here yet")
+        return lower(sketch, state=state, shapes=shapes)
 
     def facts(self) -> dict[str, str]:
         """The emulator's compiler, and nvcc."""
@@ -38,6 +37,15 @@ class CudaC:
         said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
         release = next((line for line in said.splitlines() if "release" in line), nvcc)
         return {**known, "nvcc": release.strip()}
+
+
+def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -> str:
+    """Lowers a sketch to a kernel file; `shapes` are sketches of the same module for other input shapes."""
+    from kernelwright.dsl.cuda_c import kernel, module_file
+    from kernelwright.sketch.print import to_source
+
+    programs = [module_file.Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
+    return module_file.render(programs, tuple(state))
 
 
 LANGUAGE = CudaC()
