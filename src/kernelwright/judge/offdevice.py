@@ -16,6 +16,7 @@ from kernelwright.errors import ConfigError
 from kernelwright.judge.roofline import Work
 from kernelwright.judge.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.target import Target
+from kernelwright.target.attached import attached
 from kernelwright.target.occupancy import occupancy
 from kernelwright.target.predict import Launch, predicted_seconds
 
@@ -50,8 +51,11 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
         return None
     names = [name.strip() for name in target.split(",") if name.strip()]
     if not names or names[0] in ("auto", "cpu"):
+        here = attached()
         names = [getattr(language, "default_target", DEFAULT_TARGET)]
-    targets = tuple(Target.load(name) for name in names)
+        targets = (here,) if here is not None else tuple(Target.load(name) for name in names)
+    else:
+        targets = tuple(Target.load(name) for name in names)
     for each in targets:
         if each.kind == "cpu":
             raise ConfigError(f"{dsl} kernels are for GPUs; {each.name} is none")

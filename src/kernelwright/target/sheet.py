@@ -62,9 +62,13 @@ class Target:
 
     @classmethod
     def load(cls, name: str) -> Target:
-        """A target by name; "cpu" is this machine."""
+        """A target by name; "cpu" is this machine's processor, "auto" its GPU where it has one."""
         if name == "cpu":
             return cls.host()
+        if name == "auto":
+            from kernelwright.target.attached import attached
+
+            return attached() or cls.host()
         files = _sheet_files()
         if name not in files:
             close = difflib.get_close_matches(name, ["cpu", *files], n=1)
@@ -76,6 +80,11 @@ class Target:
 def known_targets() -> tuple[str, ...]:
     """All names that `Target.load` understands."""
     return ("cpu", *sorted(_sheet_files()))
+
+
+def load_sheets() -> dict[str, Target]:
+    """All sheets by name, the user's included."""
+    return {name: read_sheet(path) for name, path in _sheet_files().items()}
 
 
 def read_sheet(path: Path) -> Target:

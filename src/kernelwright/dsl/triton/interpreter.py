@@ -76,6 +76,7 @@ def teach(target: Mapping[str, Any]) -> None:
 
 def _patch_language_once() -> None:
     """All builtins of the language bound to the interpreter, also for files that import them by name."""
+    RECORD.originals[id(_tl.sort)] = ("triton.language", "sort")
     before = {
         (module.__name__, name): member for module in (_tl, _tl.core, _tl.math) for name, member in inspect.getmembers(module)
     }

@@ -97,12 +97,15 @@ class _Build:
             trips = combine("//", stop - start + step - 1, step).constant
             if trips is None or step.constant is None:
                 return body
-            var = last.var
-            while var in self.sizes or var in self.ranges.known:
-                var = f"{var}_"
-            self.loops.append(Loop(var, start, step, trips))
-            self.ranges.known[var] = (start, start + step * max(0, trips - 1))
-            self.sizes[last.var] = poly(var)
+            if trips == 1:
+                self.sizes[last.var] = start
+            else:
+                var = last.var
+                while var in self.sizes or var in self.ranges.known:
+                    var = f"{var}_"
+                self.loops.append(Loop(var, start, step, trips))
+                self.ranges.known[var] = (start, start + step * max(0, trips - 1))
+                self.sizes[last.var] = poly(var)
             bound = names_bound(last.body)
             body = (*(s for s in real[:-1] if not (isinstance(s, nodes.Assign) and s.name in bound)), *last.body)
 

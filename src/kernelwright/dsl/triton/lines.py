@@ -200,12 +200,24 @@ class Writer:
         if isinstance(atom, str):
             name = self.names[atom]
             return self.shaped(Expr(name.text, name.dims, DType.i32, name.level), dims)
-        left, right = self._poly(atom.left, dims), self._poly(atom.right, dims)
-        if atom.op in ("min", "max"):
-            return f"tl.{atom.op}imum({left}, {right})"
-        if self.ranges.nonnegative(atom.left) or self._runtime(atom.left):
-            return f"(({left}) {atom.op} {_closed(right)})"
-        return self._floored(atom, left, right)
+        return self.shaped(self._quotient(atom), dims)
+
+    def _quotient(self, atom: Opaque) -> Expr:
+        """A quotient, remainder, minimum or maximum, behind a variable: it stands in offsets and masks alike."""
+        key = ("atom", atom)
+        if key not in self.known:
+            whole = Poly((((atom,), 1),))
+            own = self.dims_of(whole)
+            left, right = self._poly(atom.left, own), self._poly(atom.right, own)
+            if atom.op in ("min", "max"):
+                text = f"tl.{atom.op}imum({left}, {right})"
+            elif self.ranges.nonnegative(atom.left) or self._runtime(atom.left):
+                text = f"{_closed(left)} {atom.op} {_closed(right)}"
+            else:
+                text = self._floored(atom, left, right)
+            hint = {"//": "quotient", "%": "rest", "min": "lower", "max": "upper"}[atom.op]
+            self.known[key] = self.named(Expr(text, own, DType.i32, self.level_of(whole)), hint)
+        return self.known[key]
 
     def _runtime(self, p: Poly) -> bool:
         """Picked positions are inside their tensor, or masked."""
@@ -217,8 +229,8 @@ class Writer:
         if low is not None and low.constant is not None and divisor:
             lift = -(low.constant // divisor)
             if atom.op == "%":
-                return f"(({left} + {lift * divisor}) % {divisor})"
-            return f"(({left} + {lift * divisor}) // {divisor} - {lift})"
+                return f"({left} + {lift * divisor}) % {divisor}"
+            return f"({left} + {lift * divisor}) // {divisor} - {lift}"
         return f"_floor_{'div' if atom.op == '//' else 'mod'}({left}, {right})"
 
     def condition(self, p: Poly, dims: tuple[str, ...]) -> str:

@@ -50,8 +50,10 @@ def teach(interpreter: Any, tl: Any) -> None:
         data = [np.moveaxis(arg.handle.data, axis, 0).copy() for arg in given]
         step, size = 1, data[0].shape[0]
         while step < size:
-            sums = combine(self, [part[:-step] for part in data], [part[step:] for part in data], given)
-            data = [np.concatenate([part[:step], new]) for part, new in zip(data, sums, strict=True)]
+            # Whole arrays, since a block's extent is a power of two; the first elements have nothing before them.
+            before = [np.concatenate([part[:step], part[:-step]]) for part in data]
+            sums = combine(self, before, data, given)
+            data = [np.concatenate([part[:step], new[step:]]) for part, new in zip(data, sums, strict=True)]
             step *= 2
         return [self.to_tensor(np.moveaxis(part, 0, axis), arg.dtype) for part, arg in zip(data, given, strict=True)]
 
@@ -76,6 +78,18 @@ def teach(interpreter: Any, tl: Any) -> None:
 
         return wrapped
 
+    def sort(x: Any, dim: Any = None, descending: Any = False) -> Any:
+        """The language's own is a network of some hundred steps of device functions."""
+        last = len(x.shape) - 1
+        if dim is not None and int(getattr(dim, "value", dim)) % (last + 1) != last:
+            raise ValueError("tl.sort sorts along the last dimension")
+        bits = x.handle.data
+        ordered = np.sort(widen(bits) if x.dtype.scalar == tl.bfloat16 else bits, axis=-1)
+        if bool(getattr(descending, "value", descending)):
+            ordered = np.ascontiguousarray(np.flip(ordered, axis=-1))
+        return tensor(narrow(ordered) if x.dtype.scalar == tl.bfloat16 else ordered, x)
+
+    tl.sort = tl.standard.sort = sort
     reduce_ops.generic_reduce, scan_ops.generic_scan = reduce_any, scan_any
     for ops, name in ((reduce_ops, "sum"), (reduce_ops, "min_max"), (scan_ops, "cumsum"), (scan_ops, "cumprod")):
         setattr(ops, name, brain(ops, name))

@@ -237,6 +237,7 @@ class Tiles:
     def _read(self, kept: Kept, index: Index, value: Value) -> Expr:
         """A kept tile at an index: at its own dimensions, or gathered along one axis."""
         odd: list[int] = []
+        index = tuple(rejoined(p) for p in index)
         for axis, (dim, extent, p) in enumerate(zip(kept.axes, kept.extents, index, strict=True)):
             if extent == 1:
                 continue
