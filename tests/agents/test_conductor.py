@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.agents.conductor import TABLE, Allowance, Decision, Kind, Move, Turn, decide
+from kernelwright.agents.conductor import TABLE, Allowance, Decision, History, Kind, Move, Turn, decide
 
 SEED = Turn(Move.seed, Kind.correct, author="builtin", gain=1.0, roofline=0.4)
 BARE = Turn(Move.seed, Kind.no_seed, author="builtin", note="an operator is unknown")
@@ -47,7 +47,8 @@ ROWS = [
     ),
     ([sketch(Kind.proved)], Move.code, "the Coder writes the kernel"),
     ([sketch(Kind.unreadable)], Move.design, "asked again"),
-    ([sketch(Kind.unreadable), sketch(Kind.unreadable, design=2)], Move.design, "two answers in a row"),
+    ([sketch(Kind.unreadable), sketch(Kind.unreadable)], Move.design, "two answers in a row"),
+    ([sketch(Kind.unreadable), sketch(Kind.unreadable), kernel(Kind.unreadable)], Move.code, "asked again"),
     ([kernel(Kind.wrong, author="rules", sketch_right=True)], Move.code, "while its sketch is right"),
     ([kernel(Kind.wrong, author="rules", sketch_right=None)], Move.repair_design, "unproved sketch"),
     ([kernel(Kind.build_failed, author="rules")], Move.code, "by hand"),
@@ -160,7 +161,7 @@ def test_any_run_comes_to_an_end(data: st.DataObject) -> None:
         decision = decide(turns, allowance)
         if decision.move is Move.stop:
             break
-        design += decision.move is Move.design
+        design += decision.move is Move.design and not (turns and turns[-1].move is Move.design and History(turns).asks_again)
         kernels = [Kind.unreadable, Kind.build_failed, Kind.wrong, Kind.crashed, Kind.cheating, Kind.correct]
         kind = data.draw(st.sampled_from(OUTCOMES.get(decision.move, kernels)))
         by_rules = decision.move in (Move.design, Move.repair_design)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.cli.task import STARTER, task_command
+from kernelwright.cli.task import task_command
+from kernelwright.cli.task_new import STARTER
 from kernelwright.errors import ConfigError, TaskError
 
 SMALL = STARTER.replace("1024, 512", "16, 32").replace("return [512]", "return [32]")

@@ -118,14 +118,12 @@ class History:
     def has_kernel(self) -> bool:
         return any(turn.kind is Kind.correct for turn in self.turns)
 
-    def streak(self, *kinds: Kind) -> int:
-        """How many of the latest turns are of these kinds."""
-        count = 0
-        for turn in reversed(self.turns):
-            if turn.kind not in kinds:
-                break
-            count += 1
-        return count
+    @property
+    def asks_again(self) -> bool:
+        """Whether the last answer could not be used, for the first time in a row: then the same is asked once more."""
+        *before, last = self.turns
+        twice = bool(before) and before[-1].kind is Kind.unreadable and before[-1].move is last.move
+        return last.kind is Kind.unreadable and not twice
 
     def seen_before(self) -> bool:
         """Whether this design met exactly this failure already."""
@@ -194,7 +192,7 @@ def unreadable(history: History, allowance: Allowance) -> tuple[Move, str] | Non
     last = history.last
     if last.kind is not Kind.unreadable:
         return None
-    if history.streak(Kind.unreadable) < 2:
+    if history.asks_again:
         return last.move, f"the answer cannot be used ({last.note}): asked again with the reason"
     if last.move is Move.patch and Move.rewrite not in {turn.move for turn in history.here}:
         return Move.rewrite, "two patches could not be applied: the kernel is written anew"

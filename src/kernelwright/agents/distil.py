@@ -50,7 +50,7 @@ def identity(verdict: Verdict) -> str:
 
 def plain(text: str) -> str:
     """A message without file places, numbers and hexadecimal addresses."""
-    text = COMPILER_PLACE.sub("", text)
+    text = COMPILER_PLACE.sub("", text).split("; did you mean")[0]
     text = re.sub(r"/[\w./-]*/", "", text)
     text = re.sub(r"0x[0-9a-fA-F]+|\b[0-9a-f]{16,}\b", "#", text)
     return re.sub(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", "#", text).strip(": ").lower()[:300]

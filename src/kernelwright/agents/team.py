@@ -14,7 +14,7 @@ from typing import Any
 from kernelwright.agents import answers, attempts, bounds, distil, roles
 from kernelwright.agents.attempts import Attempt
 from kernelwright.agents.brief import Brief
-from kernelwright.agents.conductor import Allowance, Author, Decision, Kind, Move, Turn, decide
+from kernelwright.agents.conductor import Allowance, Author, Decision, History, Kind, Move, Turn, decide
 from kernelwright.agents.journal import Journal
 from kernelwright.agents.librarian import Librarian
 from kernelwright.agents.proof import Proof
@@ -93,7 +93,8 @@ class Team:
         )
 
     def _new_design(self, decision: Decision) -> Turn:
-        self._design += 1
+        if not (self.turns and self.turns[-1].move is Move.design and History(self.turns).asks_again):
+            self._design += 1
         self._sketch, self._proof, self._current = "", None, None
         brief = self.brief
         library = self.librarian.library(brief, "design")
@@ -145,8 +146,8 @@ class Team:
         return self._judged(decision, proof.kernel, "rules", "lowered by rule from the sketch")
 
     def _code(self, decision: Decision) -> Turn:
-        from_task = "from the task itself" in decision.reason
-        sketch = "" if from_task else self._sketch
+        proved = self._proof is not None and self._proof.outcome in ("right", "unproved")
+        sketch = self._sketch if proved else ""
         library = self.librarian.library(self.brief, "code")
         return self._written(decision, roles.code(self.brief, library, sketch), sketch)
 

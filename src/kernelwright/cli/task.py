@@ -1,4 +1,4 @@
-"""`kernelwright task TASK`: describe and check a task; `kernelwright task new FILE`: write one to start from."""
+"""`kernelwright task TASK`: describe and check a task; `kernelwright task new …`: write one (task_new.py)."""
 
 from __future__ import annotations
 
@@ -13,46 +13,33 @@ if TYPE_CHECKING:
 
     from kernelwright.judge.describe import Description
 
-STARTER = '''"""What to compute, in PyTorch: `Model` is the reference, `get_inputs` draws what it is called with."""
-
-import torch
-import torch.nn as nn
-
-
-class Model(nn.Module):
-    def __init__(self, features: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(features)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return torch.relu(self.norm(x))
-
-
-def get_inputs() -> list[torch.Tensor]:
-    return [torch.randn(1024, 512)]
-
-
-def get_init_inputs() -> list[int]:
-    """The arguments of Model's constructor."""
-    return [512]
-'''
-
 
 def task_command(
     task: Annotated[str, typer.Argument(help="A task file, or module.py:ClassName; or the word new.")],
-    file: Annotated[str | None, typer.Argument(help="With new: the file to write.")] = None,
+    subject: Annotated[
+        str | None, typer.Argument(metavar="[FILE|PROSE]", help="With new: the file to begin, or with --model what to compute.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="With new: who writes the task from prose, as in generate.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="With new: path.py:function or path.py:Class to take.")] = None,
+    inputs: Annotated[
+        str, typer.Option(help='With --from: what it is called with, e.g. "f32[128,512], i64[128]<1000, 0.5".')
+    ] = "",
+    init: Annotated[str, typer.Option(help='With --from: constructor arguments, e.g. "512, eps=1e-5".')] = "",
+    out: Annotated[Path | None, typer.Option(help="With new: the file to write.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Describe a task and say what it cannot tell. Exit code 0 if it can be judged, 2 if not."""
+    """Describe a task and say what it cannot tell, or write a new one. Exit code 0 if it can be judged, 2 if not."""
     from kernelwright.errors import ConfigError
     from kernelwright.task import Task
 
-    if task == "new" and file is not None:
-        return _write_new(Path(file), as_json)
+    if task == "new" and (subject is not None or source is not None):
+        from kernelwright.cli.task_new import new_task
+
+        return new_task(subject, model=model, source=source, inputs=inputs, init=init, out=out, as_json=as_json)
     if task == "new" and not Path(task).exists():
-        raise ConfigError("say which file to write: kernelwright task new FILE")
-    if file is not None:
-        raise ConfigError(f"one task at a time: {file!r} is left over")
+        raise ConfigError('say what to write: kernelwright task new FILE.py, or "prose" --model M, or --from path.py:name')
+    if subject is not None:
+        raise ConfigError(f"one task at a time: {subject!r} is left over")
     the_task = Task.from_path(task)
     from kernelwright.judge.describe import describe
 
@@ -99,16 +86,3 @@ def _distributions(description: Description) -> str:
     seen = dict.fromkeys(trial["distribution"] for trial in description.trials)
     strided = any(trial["strided"] for trial in description.trials)
     return ", ".join([*seen, *(["not contiguous"] if strided else [])])
-
-
-def _write_new(path: Path, as_json: bool) -> int:
-    from kernelwright.errors import ConfigError
-
-    if path.exists():
-        raise ConfigError(f"{path} exists already and is not overwritten")
-    try:
-        path.write_text(STARTER)
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    print(json.dumps({"written": str(path)}) if as_json else f"{path} written; look at it with: kernelwright task {path}")
-    return 0
