@@ -43,7 +43,8 @@ def _call(sketch: nodes.Sketch, launch: Launch) -> str:
     returned = set(module_file._leaves(json.loads(sketch.returns)))
     roles = {tensor.name: tensor.role for tensor in sketch.tensors}
     names = [f"{name}_" if name in returned and roles[name] == "input" else name for name in launch.tensors]
-    return f"{launch.name}[({launch.grid},)]({', '.join(names)}, num_warps={launch.warps}, num_stages={launch.stages})"
+    given = [*names, *(f"{constant}={size}" for constant, size in launch.constants)]
+    return f"{launch.name}[({launch.grid},)]({', '.join(given)}, num_warps={launch.warps}, num_stages={launch.stages})"
 
 
 def _helpers(body: str) -> str:

@@ -59,10 +59,11 @@ class Heavy(Tiles):
         heads = []
         for name in dims:
             dim = self.out.dims[name]
-            variable, text = self.out.fresh(f"{name}_0"), self.out.fresh(name)
-            heads.append(f"for {variable} in range(0, {dim.extent}, {dim.size}):")
+            text, size = self.out.label(name), self.out.size(name)
+            variable = self.out.fresh(f"{text}_start")
+            heads.append(f"for {variable} in range(0, {dim.extent}, {size}):")
             self.out.open()
-            self.out.line(f"{text} = {variable} + tl.arange(0, {dim.size})")
+            self.out.line(f"{text} = {variable} + tl.arange(0, {size})")
             self.out.names[name] = Name(text, (name,), self.out.depth)
 
         def close() -> None:

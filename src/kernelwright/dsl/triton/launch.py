@@ -33,6 +33,7 @@ class Launch:
     warps: int
     stages: int
     once: bool
+    constants: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -141,16 +142,18 @@ class _Build:
         lanes = self._lanes(plan)
         if lanes:
             plan = planning.make(self._survey())
-        body, largest, dots = self._write(plan, lanes)
+        body, largest, dots, constants = self._write(plan, lanes)
         grid = 1
         for trips in self._factors(plan, lanes).values():
             grid *= trips
         name = self._name()
         used = self._used()
-        head = f"@triton.jit\ndef {name}({', '.join(f'{tensor}_ptr' for tensor in used)}):\n"
+        parameters = [*(f"{tensor}_ptr" for tensor in used), *(f"{constant}: tl.constexpr" for constant in constants)]
+        head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
         warps = 4 if largest <= 2048 else 8 if largest <= 8192 or dots else 16
-        return Launch(name, head + doc + "\n".join(body) + "\n", used, grid, warps, 3 if dots else 2, self.kernel.once)
+        text = head + doc + "\n".join(body) + "\n"
+        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, tuple(constants.items()))
 
     def _survey(self) -> Survey:
         survey = Survey()
@@ -159,7 +162,7 @@ class _Build:
         program.block(self.graph)
         return survey
 
-    def _write(self, plan: Plan, lanes: dict[str, int]) -> tuple[list[str], int, bool]:
+    def _write(self, plan: Plan, lanes: dict[str, int]) -> tuple[list[str], int, bool, dict[str, int]]:
         program = _Real(Writer(Ranges(dict(self.ranges.known))), self.places, None)
         program.plan = plan
         program.barriers = frozenset(name for name in self.places if self.root[name] in self.written_too)
@@ -169,7 +172,8 @@ class _Build:
         for size in lanes.values():
             lanes_size *= size
         body = program.out.frames[0].lines or ["    pass"]
-        return body, plan.largest * lanes_size, any("tl.dot(" in line for line in body)
+        dots = any("tl.dot(" in line for line in body)
+        return body, plan.largest * lanes_size, dots, program.out.constants
 
     def _enter(self, program: Program, lanes: dict[str, int], factors: dict[str, int]) -> None:
         """Program ids, parallel variables and lanes."""
@@ -182,20 +186,21 @@ class _Build:
             left = len(factors)
             for key, trips in reversed(factors.items()):
                 left -= 1
-                text = "pid" if left == 0 else f"pid % {trips}"
-                starts[key] = out.fresh(f"pid_{key}")
-                out.line(f"{starts[key]} = {text}")
-                if left:
-                    out.line(f"pid = pid // {trips}")
+                if left == 0:
+                    starts[key] = "pid"
+                    continue
+                starts[key] = out.fresh(f"pid_{key}" if key in self.ranges.known else f"pid_{out.label(key)}")
+                out.line(f"{starts[key]} = pid % {trips}")
+                out.line(f"pid = pid // {trips}")
         for loop in self.loops:
             name = out.fresh(loop.var)
             if loop.var in lanes:
                 dim = Dim(f"lane_{loop.var}", loop.trips, lanes[loop.var], "grid")
                 out.dims[dim.name], out.order[dim.name] = dim, len(out.order)
                 out.ranges.known[dim.name] = (poly(0), poly(dim.extent - 1))
-                place = out.fresh(dim.name)
-                base = f"{starts[loop.var]} * {dim.size} + " if loop.var in starts else ""
-                out.line(f"{place} = {base}tl.arange(0, {dim.size})")
+                place, size = out.label(dim.name), out.size(dim.name)
+                base = f"{starts[loop.var]} * {size} + " if loop.var in starts else ""
+                out.line(f"{place} = {base}tl.arange(0, {size})")
                 out.names[dim.name] = Name(place, (dim.name,), 0)
                 program.lanes = (*program.lanes, dim.name)
                 text = place
@@ -260,7 +265,7 @@ class _Real(Program):
 
     def grid_start(self, dim: Dim) -> str:
         key = dim.name.removeprefix("lane_") if dim.name.startswith("lane_") else dim.name
-        return f"{self.starts[key]} * {dim.size}" if key in self.starts else "0"
+        return f"{self.starts[key]} * {self.out.size(dim.name)}" if key in self.starts else "0"
 
 
 def _operations(block: Block) -> set[str]:

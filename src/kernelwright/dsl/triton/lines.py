@@ -49,7 +49,7 @@ class Expr:
     @property
     def atom(self) -> bool:
         """Whether the text can stand in an operation as it is."""
-        return re.fullmatch(r"[A-Za-z_]\w*|-?[\d.]+(e-?\d+)?|True|False", self.text) is not None
+        return re.fullmatch(r'[A-Za-z_]\w*|-?[\d.]+(e[-+]?\d+)?|-?float\("(inf|nan)"\)', self.text) is not None
 
 
 @dataclass
@@ -80,6 +80,9 @@ class Writer:
         self.names: dict[str, Name] = {}
         self.known: dict[Hashable, Expr] = {}
         self.taken: set[str] = set(TAKEN)
+        self.labels: dict[str, str] = {}
+        self.constants: dict[str, int] = {}
+        """Block sizes by the name of their constexpr parameter."""
 
     # ------------------------------------------------------------ frames
 
@@ -141,8 +144,22 @@ class Writer:
         axes = ", ".join(":" if dim in expr.dims else "None" for dim in dims)
         return f"{expr.text}[{axes}]"
 
+    def label(self, dim: str) -> str:
+        """A dimension's variable: k for what is summed over, m, n … for the others."""
+        if dim not in self.labels:
+            letters = "k" if dim[:1] in "rk" else "mnpquvwxyz"
+            free = next((letter for letter in letters if letter not in self.taken), letters[0])
+            self.labels[dim] = self.fresh(free)
+        return self.labels[dim]
+
+    def size(self, dim: str) -> str:
+        """A dimension's block size: a constexpr parameter of the kernel."""
+        name = f"BLOCK_{self.label(dim).upper()}"
+        self.constants[name] = self.dims[dim].size
+        return name
+
     def sizes(self, dims: tuple[str, ...]) -> str:
-        return f"[{', '.join(str(self.dims[dim].size) for dim in dims)}]"
+        return f"[{', '.join(map(self.size, dims))}]"
 
     def filled(self, expr: Expr, dims: tuple[str, ...]) -> str:
         """The text as a tensor over exactly these dimensions."""

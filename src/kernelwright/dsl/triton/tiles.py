@@ -80,9 +80,9 @@ class Tiles:
         if self.survey is not None or dim.walk == "loop":
             self.out.names[dim.name] = Name(dim.name, (dim.name,), 0)
             return
-        text = self.out.fresh(dim.name)
+        text = self.out.label(dim.name)
         start = f"{self.grid_start(dim)} + " if dim.walk == "grid" else ""
-        self.out.line(f"{text} = {start}tl.arange(0, {dim.size})", 0)
+        self.out.line(f"{text} = {start}tl.arange(0, {self.out.size(dim.name)})", 0)
         self.out.names[dim.name] = Name(text, (dim.name,), 0)
 
     def grid_start(self, dim: Dim) -> str:
@@ -135,7 +135,11 @@ class Tiles:
             case "binary":
                 return self._binary(value, index)
             case "where":
-                parts = [self.of(arg, fitting(arg, index)) for arg in value.args]
+                test = self.of(value.args[0], fitting(value.args[0], index))
+                if test.text in ("True", "False"):
+                    chosen = value.args[1 if test.text == "True" else 2]
+                    return self.of(chosen, fitting(chosen, index))
+                parts = [test, *(self.of(arg, fitting(arg, index)) for arg in value.args[1:])]
                 if not parts[1].dims and not parts[2].dims and parts[1].atom and parts[2].atom:
                     parts[1] = self._typed(parts[1])
                 return self.out.apply("tl.where({0}, {1}, {2})", parts, value.dtype, hint)
@@ -161,7 +165,26 @@ class Tiles:
             return self.out.named(Expr(f"({expr.text}).to(tl.int64)", expr.dims, dtype, expr.level))
         return Expr(f"({expr.text})" if not expr.atom else expr.text, expr.dims, dtype, expr.level)
 
+    def _compared(self, value: Value, index: Index) -> Expr | None:
+        """A comparison of positions: what always holds, or never, is said so."""
+        if value.data not in ("lt", "le", "gt", "ge"):
+            return None
+        a, b = (self.integer(arg, fitting(arg, index)) for arg in value.args)
+        if a is None or b is None:
+            return None
+        gap = b - a if value.data in ("lt", "le") else a - b
+        test = gap if value.data in ("le", "ge") else gap - 1
+        if self.out.ranges.nonnegative(test):
+            return Expr("True", (), DType.bool, 0)
+        if self.out.ranges.nonnegative(test * -1 - 1):
+            return Expr("False", (), DType.bool, 0)
+        dims = self.out.dims_of(test)
+        return self.out.named(Expr(self.out.condition(test, dims), dims, DType.bool, self.out.level_of(test)))
+
     def _binary(self, value: Value, index: Index) -> Expr:
+        found = self._compared(value, index) or self._and(value, index)
+        if found is not None:
+            return found
         a, b = (self.of(arg, fitting(arg, index)) for arg in value.args)
         dtype, hint = value.args[0].dtype, value.name or "t"
         if value.data == "pow" and value.args[1].op == "const":
@@ -172,6 +195,13 @@ class Tiles:
             a, b = self._typed(a), self._typed(b)
         a, b = self._half(a, dtype), self._half(b, dtype)
         return self.out.apply(words.binary(value.data, "{0}", "{1}", dtype), [a, b], value.dtype, hint)
+
+    def _and(self, value: Value, index: Index) -> Expr | None:
+        """A conjunction of which one side is known."""
+        if value.data not in ("and", "logical_and") or value.args[0].dtype is not DType.bool:
+            return None
+        a, b = (self.of(arg, fitting(arg, index)) for arg in value.args)
+        return b if a.text == "True" else a if b.text == "True" else None
 
     def _half(self, expr: Expr, dtype: DType) -> Expr:
         """A literal beside a half float: both are widened in the text, which a literal cannot be."""

@@ -1,0 +1,132 @@
+"""A table per family: how many tasks of the suites a GPU language gets `correct` without its device, and what its compiler says.
+
+    python bench/gpu_languages.py --dsl triton core fused --scale 0.25 --target a100,h100 --out bench/results/triton.jsonl
+
+Each task is scaled down (task/scale.py: the same code path at sizes that an interpreter can run), designed, lowered and judged at track
+pure. One line a task goes to --out at once; a run that is started again continues. `--report FILE…` prints the table of such files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+FIGURES = ("registers", "shared_memory", "spills", "occupancy")
+
+
+def tasks(names: list[str], pattern: str) -> Iterator[tuple[str, str, str, str]]:
+    """(suite, name, family, source) of all tasks asked for."""
+    from kernelwright.suites import load
+
+    for name in names:
+        for task in load(name):
+            if pattern in task.name:
+                yield name, task.name, task.family, task.source
+
+
+def run(options: argparse.Namespace) -> None:
+    """Judge what is not in the file yet."""
+    from kernelwright.agents.drafts import Drafter, Request
+    from kernelwright.judge import Judge
+    from kernelwright.task import Task
+
+    out = Path(options.out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    done = {(row["suite"], row["task"]) for row in rows([out])} if out.exists() else set()
+    started = time.monotonic()
+    with Judge(threads=1) as judge, Drafter() as drafter, out.open("a") as file:
+        for suite, name, family, source in tasks(options.suites, options.filter):
+            if (suite, name) in done or time.monotonic() - started > options.seconds:
+                continue
+            began = time.monotonic()
+            row = {"suite": suite, "task": name, "family": family, "dsl": options.dsl, "scale": options.scale}
+            try:
+                task = scaled(drafter, Task.from_source(source, path=f"{name}.py"), options.scale)
+                draft = drafter.drafts(task, Request(options.dsl, count=1))[0]
+                verdict = judge.verify(task, draft.kernel, dsl=options.dsl, target=options.target, budget_s=options.budget)
+                row |= {"status": str(verdict.status), "reason": verdict.reason[:300], "execution": verdict.execution}
+                row["compiled_for"] = {
+                    target: {key: getattr(figures, key) for key in FIGURES}
+                    for target, figures in (verdict.compiled_for or {}).items()
+                }
+            except Exception as error:
+                row |= {"status": "not_generated", "reason": f"{type(error).__name__}: {error}"[:300], "compiled_for": {}}
+            row["seconds"] = round(time.monotonic() - began, 1)
+            file.write(json.dumps(row) + "\n")
+            file.flush()
+            print(f"{suite}/{name}: {row['status']} ({row['seconds']} s)", file=sys.stderr)
+
+
+def scaled(drafter: object, task: object, factor: float) -> object:
+    """The task at reduced sizes, made in a worker, because it executes the task file."""
+    from kernelwright.task import Task
+
+    if factor >= 1:
+        return task
+    message = {**drafter.task_message(task), "factor": factor}  # type: ignore[attr-defined]
+    reply = drafter.ask("task.scale:serve", message, timeout=120.0)  # type: ignore[attr-defined]
+    return Task.from_source(reply["source"], path=task.path, class_name=task.class_name)  # type: ignore[attr-defined]
+
+
+def rows(files: list[Path]) -> list[dict]:
+    return [json.loads(line) for file in files for line in file.read_text().splitlines() if line.strip()]
+
+
+def report(files: list[Path]) -> str:
+    """The table, then failures and spills by name."""
+    found = rows(files)
+    families: dict[tuple[str, str], list[dict]] = {}
+    for row in found:
+        families.setdefault((row["dsl"], row["family"]), []).append(row)
+    lines = ["| language | family | tasks | correct | without spills |", "| --- | --- | --- | --- | --- |"]
+    for (dsl, family), members in sorted(families.items()):
+        correct = [row for row in members if row["status"] == "correct"]
+        clean = [row for row in correct if not spills(row)]
+        lines.append(f"| {dsl} | {family} | {len(members)} | {len(correct)} | {len(clean)} |")
+    correct = [row for row in found if row["status"] == "correct"]
+    clean = [row for row in correct if not spills(row)]
+    share = 100 * len(correct) / max(1, len(found))
+    lines.append(f"| **all** | | {len(found)} | {len(correct)} ({share:.1f} %) | {len(clean)} |")
+    lines += [
+        "",
+        *(
+            f"- {row['suite']}/{row['task']}: {row['status']}: {row['reason'][:160]}"
+            for row in found
+            if row["status"] != "correct"
+        ),
+    ]
+    lines += [f"- {row['suite']}/{row['task']}: spills {spills(row)}" for row in correct if spills(row)]
+    return "\n".join(lines)
+
+
+def spills(row: dict) -> str:
+    return ", ".join(
+        f"{figures['spills']} B on {target}" for target, figures in row["compiled_for"].items() if figures["spills"]
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="*", default=["core", "fused"])
+    parser.add_argument("--dsl", default="triton")
+    parser.add_argument("--target", default="a100,h100")
+    parser.add_argument("--scale", type=float, default=0.25)
+    parser.add_argument("--filter", default="")
+    parser.add_argument("--budget", type=float, default=0.2, help="seconds of trials beyond the least number of them")
+    parser.add_argument("--seconds", type=float, default=1e9, help="begin no further task after this long")
+    parser.add_argument("--out", default="kernelwright-out/gpu_languages.jsonl")
+    parser.add_argument("--report", nargs="+", type=Path)
+    options = parser.parse_args()
+    if options.report:
+        print(report(options.report))
+        return
+    run(options)
+    print(report([Path(options.out)]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+"""Languages without their device: which setting a kernel gets, and figures of an untrusted process taken as what they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from kernelwright.errors import ConfigError
+from kernelwright.judge.offdevice import compiled_for, does_not_fit, setting
+from kernelwright.target import Target
+
+FACTS = {"input_bytes": 1 << 20, "output_bytes": 1 << 20, "parameter_bytes": 0, "flops": 1 << 20, "dtype": "float32"}
+
+
+def test_native_languages_have_no_setting() -> None:
+    assert setting("cpp") is None
+    assert setting("python", "cpu") is None
+
+
+def test_a_gpu_language_is_interpreted_and_compiled_for_what_was_asked() -> None:
+    found = setting("triton", "a100, mi300x")
+    assert found is not None
+    assert found.execution == "interpreter"
+    assert [target.name for target in found.targets] == ["a100", "mi300x"]
+    assert found.sheet(1)["arch"] == "gfx942"
+
+
+def test_an_unknown_target_is_told() -> None:
+    with pytest.raises(ConfigError, match="h200"):
+        setting("triton", "h200")
+
+
+def test_figures_are_totalled_and_the_worst_kernel_decides() -> None:
+    reply = {
+        "compiler": "some",
+        "kernels": [
+            {"name": "a", "registers": 32, "shared_memory": 0, "spills": 8, "threads": 256, "blocks": 10_000},
+            {"name": "b", "registers": 255, "shared_memory": 1024, "spills": 4, "threads": 256, "blocks": 10_000},
+        ],
+    }
+    found = compiled_for(Target.load("h100"), reply, FACTS)
+    assert (found.registers, found.shared_memory, found.spills) == (255, 1024, 12)
+    assert found.occupancy == 0.125
+    assert found.limiter == "registers"
+    assert found.predicted_ms is not None
+    assert not does_not_fit(Target.load("h100"), found)
+
+
+@pytest.mark.parametrize("nonsense", [None, "many", -1, True, 1e9, [], {"a": 1}, 1 << 70])
+def test_nonsense_from_the_candidate_is_no_figure(nonsense: object) -> None:
+    reply = {
+        "compiler": 3,
+        "kernels": [{"name": nonsense, "registers": nonsense, "spills": nonsense, "threads": 128}, nonsense],
+    }
+    found = compiled_for(Target.load("h100"), reply, FACTS)
+    assert found.registers is None
+    assert found.spills is None
+
+
+def test_a_block_with_too_much_shared_memory_does_not_fit() -> None:
+    target = Target.load("t4")
+    reply = {"kernels": [{"name": "big", "registers": 32, "shared_memory": 100_000, "spills": 0, "threads": 128, "blocks": 1}]}
+    assert "100,000 bytes" in does_not_fit(target, compiled_for(target, reply, FACTS))
