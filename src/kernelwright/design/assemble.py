@@ -26,11 +26,16 @@ from kernelwright.sketch.alike import Likenesses
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
 
 
+MOST_SECTIONS = 512
+"""Parts of a concatenation that get a kernel each; choosing among the parts for every element would cost more."""
+
+
 def assemble(
     captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
 ) -> list[tuple[nodes.Sketch, Workshop]]:
     """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others in which the contractions of one problem
-    take another choice, cheapest first. Others are only begun while `seconds` last."""
+    take another choice, cheapest first. Others are only begun in the first `seconds`: a large network has one design."""
+    started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced = partial.split_long_folds(v.topological(outputs), cores)
     settler = Settler(captured, outputs, forced, cores, make_root)
@@ -41,7 +46,6 @@ def assemble(
     dearer = sorted(
         (cost - costs[0], problem, pick) for problem, costs in best.offered.items() for pick, cost in enumerate(costs) if pick
     )
-    started = time.monotonic()
     for _, problem, pick in dearer:
         if len(made) >= limit or time.monotonic() - started > seconds:
             break
@@ -162,7 +166,7 @@ def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
     seen = [root]
     while seen:
         value = seen.pop()
-        if isinstance(value, v.Join) and value.shape == root.shape and len(value.parts) <= 16:
+        if isinstance(value, v.Join) and value.shape == root.shape and len(value.parts) <= MOST_SECTIONS:
             cuts = [0]
             for part in value.parts:
                 cuts.append(cuts[-1] + part.shape[value.axis])

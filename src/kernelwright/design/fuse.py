@@ -20,6 +20,8 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile
 
 FAR = 1 << 40
+MOST_INLINED = 24
+"""Operations of an operand beyond which simplifying it is a waste: it is far too costly to be computed as often as it is read."""
 
 
 class NotFusible(Exception):
@@ -57,7 +59,10 @@ class Operand:
         self.declare_view = declare_view
         coords = tuple(Coord(0) if e == 1 else atom_coord(Atom(e)) for e in value.shape)
         pin = tracer.arena.slot(value, coords, value.dtype)
-        nest = Nest(tracer.arena, [a for c in coords if (a := c.only_atom())], [(pin, tracer.at(value, coords))])
+        traced = tracer.at(value, coords)
+        if sum(e.kind == "apply" for e in walk_all([traced])) > MOST_INLINED:
+            raise NotFusible(value.origin)
+        nest = Nest(tracer.arena, [a for c in coords if (a := c.only_atom())], [(pin, traced)])
         split_atoms(nest)
         to_runs(nest)
         merge_atoms(nest)

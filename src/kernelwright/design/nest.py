@@ -227,30 +227,40 @@ def merge_atoms(nest: Nest) -> None:
     while True:
         everything = walk_all(nest.roots())
         atoms = sorted({a for e in everything for a in e.free} | set(nest.domain), key=lambda a: a.serial)
-        pair = next(((p, q) for p in atoms for q in atoms if p is not q and _mergeable(nest, everything, p, q)), None)
+        folded = {frozenset(e.data[1]) for e in everything if e.kind == "reduce"}
+        ordered = {e.data[1] for e in everything if e.kind in ("arg", "scan")}
+        weights = _weights(everything)
+        free = [a for a in atoms if not a.whole and a not in ordered]
+        pairs = ((p, q) for p in free for q in free if (p in nest.domain) == (q in nest.domain))
+        pair = next(((p, q) for p, q in pairs if _mergeable(p, q, folded, weights)), None)
         if pair is None:
             return
         _merge(nest, *pair)
 
 
-def _mergeable(nest: Nest, everything: list[Expr], p: Atom, q: Atom) -> bool:
-    if p == q or p.whole or q.whole or (p in nest.domain) != (q in nest.domain):
+def _mergeable(p: Atom, q: Atom, folded: set[frozenset[Atom]], weights: dict[Atom, dict[int, int]]) -> bool:
+    if p == q or any((p in f) != (q in f) for f in folded):
         return False
-    for e in everything:
-        if e.kind == "reduce" and (p in e.data[1]) != (q in e.data[1]):
-            return False
-        if e.kind in ("arg", "scan") and e.data[1] in (p, q):
-            return False
-        if not all(_ratio(c, p, q) for c in coords_of(e)):
-            return False
-    return True
+    mine, its = weights.get(p, {}), weights.get(q, {})
+    return mine.keys() == its.keys() and all(mine[k] == its[k] * q.extent for k in mine)
 
 
-def _ratio(c: Coord, p: Atom, q: Atom) -> bool:
-    terms = dict(c.terms)
-    return terms.get(p, 0) == terms.get(q, 0) * q.extent and all(
-        _ratio(t.of, p, q) for t, _ in c.terms if isinstance(t, Div | Mod)
-    )
+def _weights(everything: list[Expr]) -> dict[Atom, dict[int, int]]:
+    """For each atom its factor in every coordinate that contains it, those under // and % included, by number."""
+    weights: dict[Atom, dict[int, int]] = {}
+    numbers: dict[Coord, int] = {}
+    waiting = [c for e in everything for c in coords_of(e)]
+    while waiting:
+        c = waiting.pop()
+        if c in numbers:
+            continue
+        number = numbers[c] = len(numbers)
+        for term, factor in c.terms:
+            if isinstance(term, Div | Mod):
+                waiting.append(term.of)
+            elif isinstance(term, Atom):
+                weights.setdefault(term, {})[number] = factor
+    return weights
 
 
 def _merge(nest: Nest, p: Atom, q: Atom) -> None:

@@ -27,11 +27,12 @@ class Likenesses:
         self.special = special
         self.numbers: dict[Any, int] = {} if numbers is None else numbers
 
-    def of(self, kernel: nodes.Kernel) -> tuple[Likeness, tuple[str, ...]]:
-        """The key of a kernel, and its tensors (views by the name of what they show) in the order that the key counts them."""
+    def of(self, kernel: nodes.Kernel, seen: Mapping[str, nodes.Tensor] | None = None) -> tuple[Likeness, tuple[str, ...]]:
+        """The key of a kernel, and its tensors (views by the name of what they show) in the order that the key counts them. `seen`
+        are tensors that this kernel sees otherwise than declared (anchor.py)."""
         reader = _Reader(self)
         body = reader.number(kernel.body)
-        described = tuple(self._described(name, reader.roots) for name in reader.names)
+        described = tuple(self._described(name, reader.roots, seen or {}) for name in reader.names)
         return (body, described), tuple(reader.roots)
 
     def root(self, name: str) -> str:
@@ -39,9 +40,9 @@ class Likenesses:
         tensor = self.tensors[name]
         return tensor.source if tensor.role == "view" else name
 
-    def _described(self, name: str, roots: dict[str, int]) -> tuple[Any, ...]:
-        tensor, root = self.tensors[name], self.root(name)
-        return roots[root], tensor.shape, tensor.dtype, self.tensors[root].shape, root in self.special
+    def _described(self, name: str, roots: dict[str, int], seen: Mapping[str, nodes.Tensor]) -> tuple[Any, ...]:
+        tensor, root = seen.get(name) or self.tensors[name], self.root(name)
+        return roots[root], tensor.shape, tensor.dtype, root in self.special
 
 
 class _Reader:

@@ -11,10 +11,12 @@ import json
 import keyword
 import math
 
+from kernelwright.dsl.cfamily.types import WIDTH
 from kernelwright.dsl.cpp.kernel import Entry, Source
+from kernelwright.dsl.cpp.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import library, nodes
 from kernelwright.sketch.nodes import DType
-from kernelwright.sketch.symbolic import evaluate
+from kernelwright.sketch.symbolic import evaluate, symbols
 
 TORCH = {
     DType.f64: "float64", DType.f32: "float32", DType.f16: "float16", DType.bf16: "bfloat16", DType.i64: "int64", DType.i32: "int32",
@@ -184,15 +186,23 @@ def _forward_method(
         for name in sorted(once_made):
             out.append(f"        {name} = self._{name}")
     for tensor in sketch.tensors:
-        if tensor.role in ("output", "temp") and tensor.name in used and tensor.name not in once_made:
+        made_here = tensor.role in ("output", "temp") and tensor.name in used and tensor.name not in once_made
+        if made_here and tensor.name not in shared.offsets:
+    shared = _workspace(sketch, built, used - once_made)
+    if shared.size:
+        out.append(f"        _workspace = torch.empty({shared.size}, dtype=torch.uint8)")
+        out.append("        _memory = _workspace.data_ptr()")
             out.append(f"        {tensor.name} = {_empty(sketch, tensor)}")
     for step in built.steps:
         if isinstance(step, Entry):
+
+    def pointer(name: str) -> str:
+        if name in shared.offsets:
+            return f"_memory + {shared.offsets[name]}"
+        return f"{name}_.data_ptr()" if name in returned and _role(sketch, name) == "input" else f"{name}.data_ptr()"
+
             if not step.once:
-                pointers = [
-                    f"{t}_.data_ptr()" if t in returned and _role(sketch, t) == "input" else f"{t}.data_ptr()"
-                    for t in step.tensors
-                ]
+                pointers = [pointer(t) for t in step.tensors]
                 out.append(f"        {prefix}{step.name}({_arguments(step, pointers)})")
         else:
             out += _library_call(sketch, step)
@@ -202,6 +212,22 @@ def _forward_method(
 
 def _leaves(tree: object) -> list[str]:
     if isinstance(tree, str):
+def _workspace(sketch: nodes.Sketch, built: Source, used: set[str]) -> Layout:
+    """Room for several temporaries of known size that only our own kernels touch; a single one is allocated like an output."""
+    sizes = {t.name: t.value for t in sketch.tunables} | {s.name: s.value for s in sketch.sizes if not s.dynamic}
+    base = {t.name: t.source for t in sketch.tensors if t.role == "view"}
+    calls = [step for step in built.steps if isinstance(step, nodes.LibraryCall)]
+    foreign = {base.get(name, name) for step in calls for name in (*step.inputs, *step.outputs)}
+    lives: dict[str, Lifetime] = {}
+    for tensor in sketch.tensors:
+        if tensor.role != "temp" or tensor.name not in used or tensor.name in foreign or tensor.name not in built.alive:
+            continue
+        if all(name in sizes for extent in tensor.shape for name in symbols(extent)):
+            elements = math.prod(number(extent, sizes) for extent in tensor.shape)
+            lives[tensor.name] = Lifetime(elements * WIDTH[tensor.dtype], *built.alive[tensor.name])
+    return layout(lives) if len(lives) > 1 else Layout({}, 0)
+
+
         return [tree]
     if isinstance(tree, list):
         return [leaf for item in tree for leaf in _leaves(item)]

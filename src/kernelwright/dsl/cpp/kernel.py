@@ -7,7 +7,8 @@ Sizes that are not dynamic are numbers in the text: loops have known lengths and
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from kernelwright.dsl.cfamily.graph import RESERVED, GraphBuilder, walk
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, from_index, poly
@@ -20,6 +21,7 @@ from kernelwright.dsl.cpp.prelude_text import prelude
 from kernelwright.dsl.cpp.schedule import Scheduler
 from kernelwright.sketch import nodes
 from kernelwright.sketch.alike import Likeness, Likenesses
+from kernelwright.sketch.anchor import anchored
 
 PARALLEL_ABOVE = 48 * 1024
 """Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
@@ -31,39 +33,57 @@ servers have per core complex; below it, whoever reads the output next should fi
 MOST_ARGUMENTS = 200
 """Tensors that an entry point takes one by one; ctypes refuses more than 1024 arguments, and large networks have more."""
 
+MANY_STEPS = 32
+"""From this many steps on, kernels that work elsewhere in the same tensors share a function (an unrolled loop has hundreds)."""
+
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes. Of a great many
-    tensors, it takes one array of pointers."""
+    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes; one `by_array`
+    takes its tensors as an array of pointers."""
 
     name: str
     tensors: tuple[str, ...]
     sizes: tuple[str, ...]
     once: bool
+    by_array: bool = False
 
-    @property
-    def by_array(self) -> bool:
-        return len(self.tensors) > MOST_ARGUMENTS
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel's function: tensors with the elements to which their pointers are moved."""
+
+    function: str
+    tensors: tuple[tuple[str, int], ...]
+    once: bool
+
+    def text(self, dynamic: tuple[str, ...]) -> str:
+        given = [f"{_c_name(t)} + {offset}" if offset else _c_name(t) for t, offset in self.tensors]
+        return f"  {self.function}({', '.join([*given, *dynamic])});\n"
 
 
 @dataclass(frozen=True)
 class Source:
+    """The text, the steps in order, and for each tensor the first and the last call (counted over all steps) that touches it."""
+
     text: str
     steps: tuple[Entry | nodes.LibraryCall, ...]
+    alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
     """The whole C++ source of a sketch."""
     functions: list[str] = []
     entries: list[Entry | nodes.LibraryCall] = []
-    group: list[tuple[str, tuple[str, ...], nodes.Kernel]] = []
+    group: list[Call] = []
     dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
     streamed = _streamed(sketch)
+    declared = {t.name: t for t in sketch.tensors}
     likenesses = Likenesses(sketch, frozenset(streamed))
     written: dict[Likeness, tuple[str, tuple[int, ...]]] = {}
+    alive: dict[str, tuple[int, int]] = {}
 
     def flush() -> None:
         if group:
@@ -72,20 +92,24 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
             functions.append(text)
             group.clear()
 
-    for step in sketch.steps:
+    for number, step in enumerate(sketch.steps):
         if isinstance(step, nodes.LibraryCall):
             flush()
             entries.append(step)
             continue
-        if group and group[-1][2].once != step.once:
+        if group and group[-1].once != step.once:
             flush()
-        likeness, tensors = likenesses.of(step)
+        kernel, seen, offsets = anchored(step, declared) if len(sketch.steps) >= MANY_STEPS else (step, {}, {})
+        likeness, tensors = likenesses.of(kernel, seen)
         if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
-            text, used = _function(sketch, step, dynamic, streamed)
+            own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
+            text, used = _function(own, kernel, dynamic, streamed)
             functions.append(text)
             written[likeness] = (_c_name(step.name), tuple(tensors.index(name) for name in used))
         name, places = written[likeness]
-        group.append((name, tuple(tensors[k] for k in places), step))
+        alive |= {tensor: (alive.get(tensor, (number,))[0], number) for tensor in tensors}
+        moved = {likenesses.root(view): offset for view, offset in offsets.items()}
+        group.append(Call(name, tuple((tensors[k], moved.get(tensors[k], 0)) for k in places), step.once))
     flush()
     body = "\n".join(functions)
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
@@ -93,7 +117,7 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
         headers += "#include <algorithm>\n"
     products = gemm.PRELUDE if "gemm_tile<" in body else ""
     products += gemm.PACKING if re.search("pack_rows|pack_columns|copy_rows", body) else ""
-    return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries))
+    return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
 
 def _c_name(name: str) -> str:
@@ -130,7 +154,9 @@ def _function(
     axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
     block = builder.build()
     usage = decide(block)
-    around = Surroundings(places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed})
+    around = Surroundings(
+        places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed}
+    )
     scheduler = Scheduler(builder, usage, around, PARALLEL_ABOVE)
     products = [v for v in usage.values if v.op == "gemm"]
     if products:
@@ -167,14 +193,14 @@ def _streamed(sketch: nodes.Sketch) -> set[str]:
 def _entry(
     sketch: nodes.Sketch,
     name: str,
-    group: list[tuple[str, tuple[str, ...], nodes.Kernel]],
+    group: list[Call],
     dynamic: tuple[str, ...],
     streams: bool,
 ) -> tuple[Entry, str]:
     """An exported function that runs a group of kernels; Python crosses into C once for all of them."""
     declared = {t.name: t for t in sketch.tensors}
-    tensors = tuple(dict.fromkeys(t for _, used, _ in group for t in used))
-    entry = Entry(name, tensors, dynamic, group[0][2].once)
+    tensors = tuple(dict.fromkeys(t for call in group for t, _ in call.tensors))
+    entry = Entry(name, tensors, dynamic, group[0].once, by_array=len(tensors) > MOST_ARGUMENTS)
     pointers = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors]
     parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
     found = [
@@ -182,7 +208,7 @@ def _entry(
         for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
         if entry.by_array
     ]
-    calls = [f"  {function}({', '.join([*(_c_name(t) for t in used), *dynamic])});\n" for function, used, _ in group]
+    calls = [call.text(dynamic) for call in group]
     if streams:
         calls.append("  streams_end();\n")
     text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
