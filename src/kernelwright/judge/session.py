@@ -26,6 +26,8 @@ from kernelwright.task import Task
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
+FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 30.0
+"""Without its device a kernel is slow: after so many seconds of trials, only the first few are run (three seeds, another distribution)."""
 HELD_BYTES = 256 << 20
 """Of outputs that are held and asked for again, all together; the first two are held whatever their size."""
 
@@ -140,8 +142,14 @@ class Session(Conversation):
         self.reference = str(reply["reference"])
         strided = {number for number, trial in enumerate(planned) if trial.get("strided")}
         # Never the first call: preparing weights once (packing, folding) is no part of the work per call.
-        traced = self._dice.choice([number for number in range(1, len(planned)) if number not in strided] or [0])
+        near = len(planned) if self.setting is None else FEWEST_TRIALS
+        traced = self._dice.choice([number for number in range(1, min(near, len(planned))) if number not in strided] or [0])
+        started = time.monotonic()
         for number in range(len(planned)):
+            if self.setting is not None and number >= FEWEST_TRIALS and time.monotonic() - started > INTERPRETED_SECONDS:
+                left = len(planned) - number
+                self.warnings.append(f"{left} of {len(planned)} trials were left out: the {self.setting.execution} is too slow for them")
+                break
             self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
             self.trials.append(planned[number])
         self._run_trial(0, traced=False, hold=False, skew=True)
