@@ -148,7 +148,9 @@ class Session(Conversation):
         for number in range(len(planned)):
             if self.setting is not None and number >= FEWEST_TRIALS and time.monotonic() - started > INTERPRETED_SECONDS:
                 left = len(planned) - number
-                self.warnings.append(f"{left} of {len(planned)} trials were left out: the {self.setting.execution} is too slow for them")
+                self.warnings.append(
+                    f"{left} of {len(planned)} trials were left out: the {self.setting.execution} is too slow for them"
+                )
                 break
             self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
             self.trials.append(planned[number])
