@@ -26,6 +26,7 @@ FLAT_TILE = 4096  # elements of a pointwise tile: a few pages, so loop overhead 
 ROW_TILE = 65536  # elements of a row that is kept whole: 256 KB of f32, an L2 cache
 COLUMN_TILE = 32768  # elements of a [reduced, neighbours] tile: 128 KB
 CHUNK = 4096  # elements of a row that is walked in pieces
+SHORT_WALK = 64  # steps that a reduction may take one element at a time
 SMALL_WORK = 65536  # below this many elements a kernel may run on one core
 _EXPENSIVE = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
@@ -223,6 +224,10 @@ def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom
         return Plan("rows", parallel, _ordered(nest, tile, order))
     assert vector is not None or sequential
     vector = vector if vector in sequential else sequential[-1]
+    for e in reductions(nest):
+        # it walks another way through its data than the row: on its own it would go one element at a time
+        if vector not in bound_atoms(e) and math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK and e.value is not None:
+            raise MustRealise(e.value)
     chunk = vector.extent if vector.extent <= 2 * CHUNK else _divisor(vector.extent, CHUNK)
     loops = [a for a in order if a != vector]
     return Plan("rows", parallel, {vector: chunk}, {vector} if chunk < vector.extent else set(), loops)

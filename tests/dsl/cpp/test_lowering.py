@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
+import torch
 from lowering import check
 
 from kernelwright.sketch.parse import parse
@@ -19,6 +22,8 @@ def xy(shape: str, dtype: str = "f32", out: str | None = None, out_dtype: str | 
         f'y = tensor([{shape if out is None else out}], {out_dtype or dtype}, role="output")'
     )
 
+
+WHOLE = '\nk = tensor([M, N], i32, role="input", source="1")'
 
 CASES = {
     "relu": ("N = size(1000)", xy("N"), """
@@ -112,6 +117,40 @@ for i in parallel(0, M, 3):
     "logcumsumexp": ("M = size(4)\nN = size(40)", xy("M, N"), """
 for i in parallel(0, M, 1):
     store(y[i, 0:N], scan_logsumexp(load(x[i, 0:N]), axis=0))
+"""),
+    "long rows scanned in pieces, backwards": ("M = size(3)\nN = size(1203)", xy("M, N"), """
+for i in parallel(0, M, 1):
+    t = load(x[i, 0:N])
+    store(y[i, 0:N], scan_sum(t * t, axis=0, reverse=True, exclusive=True) + scan_max(t, axis=0))
+"""),
+    "vectors with a rest": ("M = size(5)\nN = size(203)", xy("M, N"), """
+for i in parallel(0, M, 1):
+    t = load(x[i, 0:N])
+    a = erf(t) + tanh(t) * sigmoid(t) - log1p(exp(t)) + sqrt(abs(t) + 1.0)
+    store(y[i, 0:N], where((t > 0.5) | (t != t), expm1(a), log(abs(a) + 0.25)) + minimum(t, 0.1))
+"""),
+    "reductions in vectors, with a rest": ("M = size(5)\nK = size(3)\nN = size(109)", xy("M, K, N", out="M, 4"), """
+for i in parallel(0, M, 1):
+    t = load(x[i, 0:K, 0:N])
+    store(y[i, 0:1], squeeze(reduce_sum(t * t, axis=(0, 1)), axis=0))
+    store(y[i, 1:2], squeeze(reduce_max(t, axis=(0, 1)), axis=0))
+    store(y[i, 2:3], squeeze(reduce_min(exp(t), axis=(0, 1)), axis=0))
+    store(y[i, 3:4], squeeze(reduce_prod(t * 0.01 + 1.0, axis=(0, 1)), axis=0))
+"""),
+    "sort with ties": ("M = size(4)\nN = size(300)", xy("M, N", out_dtype="i64"), """
+for i in parallel(0, M, 1):
+    t = floor(load(x[i, 0:N]) * 3.0)
+    store(y[i, 0:N], arg_sort(t, axis=0))
+"""),
+    "first few of a row": ("M = size(4)\nN = size(300)", xy("M, N", out="M, 7", out_dtype="i64"), """
+for i in parallel(0, M, 1):
+    t = floor(load(x[i, 0:N]) * 3.0)
+    store(y[i, 0:7], arg_sort(t, axis=0, descending=True)[0:7])
+"""),
+    "sort of wide and of whole numbers": ("M = size(4)\nN = size(90)", xy("M, N", "f64", out_dtype="i64") + WHOLE, """
+for i in parallel(0, M, 1):
+    order = arg_sort(load(k[i, 0:N]), axis=0, descending=True)
+    store(y[i, 0:N], order + arg_sort(load(x[i, 0:N]), axis=0))
 """),
     "sort": ("M = size(5)\nN = size(31)", xy("M, N"), """
 for i in parallel(0, M, 1):
@@ -257,3 +296,17 @@ store(y[()], s)
 @pytest.mark.parametrize("name", CASES)
 def test_same_as_interpreter(name: str) -> None:
     check(sketch(*CASES[name]))
+
+
+def test_sort_knows_nan_infinity_and_zeros() -> None:
+    """NaN is the largest, -0 equals 0, and equal elements keep their order, whichever way the rows are sorted."""
+    values = torch.tensor([0.0, -0.0, math.nan, 1.0, -math.inf, math.inf, -1.0, 0.0, math.nan, 1e-40]).repeat(2, 9)
+    for descending in (False, True):
+        body = f"""
+for i in parallel(0, M, 1):
+    order = arg_sort(load(x[i, 0:N]), axis=0, descending={descending})
+    store(y[i, 0:N], order)
+    store(z[i, 0:6], arg_sort(load(x[i, 0:N]), axis=0, descending={descending})[0:6])
+"""
+        tensors = xy("M, N", out_dtype="i64") + '\nz = tensor([M, 6], i64, role="output")'
+        check(sketch("M = size(2)\nN = size(90)", tensors, body, '("y", "z")'), [values])

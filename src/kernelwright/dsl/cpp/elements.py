@@ -33,6 +33,7 @@ class Scalar:
     guards: tuple[Scalar, ...] = ()
     always: tuple[Scalar, ...] = ()  # guards that no interior makes true (run-time indices)
     pad: str | Scalar = ""  # the value where a guard fails
+    place: Poly | None = None  # for an element in memory: its offset
     uses: int = 0
     named: bool = False
 
@@ -291,6 +292,7 @@ class Elements:
 
     def stored(self, storage: Storage, index: Index, *, flat: bool = False) -> Scalar:
         """An element of a kept tile; `flat`: the index is one offset in row-major order."""
+        offset: Poly | None = None
         if storage.scalar:
             text, level = storage.name, 0
             args: tuple[Scalar, ...] = ()
@@ -299,7 +301,7 @@ class Elements:
             inner, args = self._holes(to_c(offset))
             text, level = f"{storage.name}[{inner}]", self.level(offset)
             self.places.append(Place(storage.name, offset, False, storage.dtype))
-        return Scalar(expressions.load(text, storage.dtype), args, storage.dtype, level)
+        return Scalar(expressions.load(text, storage.dtype), args, storage.dtype, level, place=offset)
 
     @staticmethod
     def offset_in(storage: Storage, index: Index) -> Poly:
@@ -347,7 +349,7 @@ class Elements:
         self.places.append(Place(tensor.pointer, offset, False, value.dtype))
         inner, args = self._holes(to_c(offset))
         text = expressions.load(f"{tensor.pointer}[{inner}]", value.dtype)
-        scalar = Scalar(text, args, value.dtype, self.level(offset))
+        scalar = Scalar(text, args, value.dtype, self.level(offset), place=offset)
         if value.data.pad is None:
             return scalar
         conditions = self.outside(tensor, positions)

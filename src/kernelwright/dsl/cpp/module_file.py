@@ -68,6 +68,9 @@ def _declare(module, name, tensor, buffer):
         module.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
 
 
+_NESTED = (list, tuple, dict)
+
+
 def _flatten(tree, into):
     if isinstance(tree, (list, tuple)):
         for item in tree:
@@ -97,8 +100,8 @@ class _Shape:
 
 _CHOOSE = """
     def forward(self, *args, **kwargs):
-        flat = _flatten((args, kwargs), [])
-        shapes = tuple(tuple(flat[position].shape) for position in {positions})
+        flat = _flatten((args, kwargs), []) if kwargs or any([type(a) in _NESTED for a in args]) else args
+        shapes = tuple([flat[position].shape for position in {positions}])
         program = self._programs.get(shapes)
         if program is None:
             raise ValueError(f"this kernel was made for inputs of the shapes {{list(self._programs)}}, not {{shapes}}")
@@ -177,7 +180,9 @@ def _entries(built: Source, suffix: str) -> str:
     for step in built.steps:
         if isinstance(step, Entry):
             name = _prefix(suffix) + step.name
-            kinds = ", ".join(["ctypes.c_void_p"] * (1 if step.by_array else len(step.tensors)) + ["ctypes.c_int64"] * len(step.sizes))
+            kinds = ", ".join(
+                ["ctypes.c_void_p"] * (1 if step.by_array else len(step.tensors)) + ["ctypes.c_int64"] * len(step.sizes)
+            )
             lines += [f"{name} = _library{suffix}.{step.name}", f"{name}.argtypes = [{kinds}]", f"{name}.restype = None"]
     return "\n".join(lines) + "\n"
 

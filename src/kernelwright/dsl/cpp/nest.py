@@ -15,6 +15,7 @@ from kernelwright.dsl.cfamily.types import COMPUTED, STORED, WIDTH, literal, neu
 from kernelwright.dsl.cfamily.values import Access, PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
 from kernelwright.dsl.cpp.keeping import cost_of
+from kernelwright.dsl.cpp.vectors import ABREAST, VectorBody, begin_lanes, end_lanes
 
 LANE_BYTES = 128
 """A reduction's lanes: four AVX2 registers, enough to hide the latency of an addition."""
@@ -240,6 +241,9 @@ class Nest:
             self.out += ["}"] * opened
             return
         inner = self.loops[-1]
+        if (vectors := VectorBody(self)).fits():
+            self.write_vectors(vectors)
+            return
         if streamed := self.streamed():
             self.write_streamed(streamed)
             return
@@ -252,6 +256,16 @@ class Nest:
             self.out.append(f"{pragma}for (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
             self.out += [*variants[interior], "}"]
         self.out += ["}"] * opened
+
+    def write_vectors(self, vectors: VectorBody) -> None:
+        """Every element on its own, in explicit vectors."""
+        inner = self.loops[-1]
+        low = _extreme("max_of", ["0", *inner.low])
+        high = _extreme("min_of", [to_c(inner.extent), *inner.high])
+        tail = self.finish(interior=True)
+        lines = vectors.write(low, high, tail, self.streamed(), {}, ABREAST)
+        opened = self.open_outer(self.loops[:-1])
+        self.out += [*lines, *["}"] * opened]
 
     def streamed(self) -> Put | None:
         """The store of this nest, if its rows are long and go to a large output, one element after another."""
@@ -340,8 +354,9 @@ class Nest:
         self.lines.taken.add(name)
         return name
 
-    def finish(self, *, interior: bool, lane: str = "") -> list[str]:
-        """The lines of the innermost body, with the stores and accumulations of all roots."""
+    def finish(self, *, interior: bool, lane: str = "", lanes: dict[Fold, str] | None = None) -> list[str]:
+        """The lines of the innermost body, with the stores and accumulations of all roots; `lane` (for all reductions) or `lanes`
+        (for each) say where accumulations go, if not to the kept tile itself."""
         depth = len(self.loops)
         ends: list[str] = []
         for root, scalar in zip(self.roots, self.values, strict=True):
@@ -353,10 +368,11 @@ class Nest:
             elif isinstance(root, Put):
                 ends.append(self.put(root, text))
             else:
-                target = f"{root.storage.name}_lanes[{lane}]" if lane else self.slot(root.storage, self.fold_index(root))
-                old = target if lane else expressions.load(target, root.storage.dtype)
+                apart = lanes[root] if lanes else f"{root.storage.name}_lanes[{lane}]" if lane else ""
+                target = apart or self.slot(root.storage, self.fold_index(root))
+                old = target if apart else expressions.load(target, root.storage.dtype)
                 step = expressions.reduction(root.op, old, text if _plain(text) else f"({text})", root.value.dtype)
-                ends.append(f"{target} = {step if lane else expressions.store(step, root.storage.dtype)};")
+                ends.append(f"{target} = {step if apart else expressions.store(step, root.storage.dtype)};")
         return [*self.lines.forget_inner(), *ends]
 
     def fold_index(self, root: Fold) -> Index:
@@ -385,6 +401,9 @@ class Nest:
         free = [loop for loop in self.loops if loop.axis not in self.folded()]
         bound = [loop for loop in self.loops if loop.axis in self.folded()]
         inner = bound[-1]
+        if inner is self.loops[-1] and (vectors := VectorBody(self)).fits():
+            self.write_vector_rows(vectors, free, bound)
+            return
         widest = max(WIDTH[r.value.dtype] for r in folds)
         light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
         lanes = max(4, (2 if light else 1) * LANE_BYTES // max(widest, 2))
@@ -408,6 +427,27 @@ class Nest:
         self.combine_lanes(folds, lanes)
         self.out += ["}"] * opened
 
+    def write_vector_rows(self, vectors: VectorBody, free: list[Loop], bound: list[Loop]) -> None:
+        """Accumulates in vectors; what fills none goes to a lane of its own vector."""
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        inner = bound[-1]
+        light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
+        abreast = vectors.abreast(2 * ABREAST if light else ABREAST)
+        lanes = {fold: self._name(f"{fold.storage.name}_lanes") for fold in folds}
+        tail = self.finish(interior=True, lanes={fold: f"{name}_rest[{inner.var} % WIDE]" for fold, name in lanes.items()})
+        lines = vectors.write("0", to_c(inner.extent), tail, None, lanes, abreast)
+        opened = self.open_outer(free)
+        for fold, name in lanes.items():
+            self.out += begin_lanes(fold, name, abreast)
+        for k, loop in enumerate(bound[:-1]):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[len(free) + k + 1]
+        self.out += ["{", *lines, "}", *["}"] * len(bound[:-1])]
+        for fold, name in lanes.items():
+            self.out += end_lanes(fold, name, abreast)
+            self.out.append(f"{self.slot(fold.storage, self.fold_index(fold))} = {name}_rest[0];")
+        self.out += ["}"] * opened
+
     def finish_lanes(self, interior: bool, lane: str) -> list[str]:
         return self.finish(interior=interior, lane=lane)
 
@@ -422,7 +462,7 @@ class Nest:
             f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
         )
         self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
-        self.out += self.fetches(inner, lanes)
+        self.out += self.fetches(inner, "block", str(lanes))
         body = [
             "#pragma omp simd",
             f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{",
@@ -439,8 +479,8 @@ class Nest:
             self.out += [f"for (int64_t {var} = {whole}; {var} < {extent}; ++{var}) {{", *tail, "}"]
         self.out.append("}")
 
-    def fetches(self, inner: Loop, lanes: int) -> list[str]:
-        """Prefetches the row of the next iteration while this one, which is in the cache already, is worked on."""
+    def fetches(self, inner: Loop, start: str, count: str) -> list[str]:
+        """Prefetches the row of the next iteration while this one, which is in the cache already, is worked on: `count` elements."""
         found: list[str] = []
         if self.around.ahead is None:
             return found
@@ -454,9 +494,9 @@ class Nest:
             if not FETCH_BYTES[0] <= (inner.extent.constant or 0) * width <= FETCH_BYTES[1]:
                 continue
             self.around.touched[place.memory] = True
-            following = place.offset.substitute({var: poly(var) + step, inner.var: poly("block")})
-            for line in range(0, lanes * width, 64):
-                found.append(f"__builtin_prefetch(&{place.memory}[{to_c(following + line // width)}], 0, 2);")
+            following = place.offset.substitute({var: poly(var) + step, inner.var: poly(start)})
+            loop = f"for (int64_t next = 0; next < {count}; next += {64 // width})"
+            found.append(f"{loop} __builtin_prefetch(&{place.memory}[{to_c(following + poly('next'))}], 0, 2);")
         return found
 
     def note_reads(self) -> None:
@@ -491,9 +531,11 @@ class Nest:
         free = [loop for loop in self.loops[:-1] if loop.axis not in self.folded()]
         bound = [loop for loop in self.loops[:-1] if loop.axis in self.folded()]
         inner = self.loops[-1]
-        variants = self.variants()
-        opened = self.open_outer(free)
         extent = to_c(inner.extent)
+        variants = self.variants()
+        explicit = VectorBody(self)
+        vectors = explicit.write("0", extent, variants[True], None, {}, ABREAST) if explicit.fits() else None
+        opened = self.open_outer(free)
         self.out.append(f"for (int64_t {inner.var} = 0; {inner.var} < {extent}; ++{inner.var}) {{")
         for fold in folds:
             start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
@@ -503,7 +545,9 @@ class Nest:
         for k, loop in enumerate(bound):
             self.out.append(self.head(loop) + " {")
             self.out += self.lines.lines[len(free) + k + 1]
-        for begin, end, interior in self.split("0", extent):
+        if vectors is not None:
+            self.out += ["{", *vectors, "}"]
+        for begin, end, interior in [] if vectors is not None else self.split("0", extent):
             self.out.append(f"#pragma omp simd\nfor (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
             self.out += [*variants[interior], "}"]
         self.out += ["}"] * (opened + len(bound))

@@ -9,7 +9,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-_FILES = ("basics.h", "halves.h", "functions.h")
+_FILES = ("basics.h", "vectors.h", "halves.h", "functions.h")
 
 _FUNCTION = """// Always inlined: a loop that calls a function is not vectorised
 #define FUNCTION static inline __attribute__((always_inline))

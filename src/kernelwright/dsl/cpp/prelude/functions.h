@@ -1,19 +1,18 @@
 // == exp_of
 // e^x; at most 1 ulp (float), 1 ulp (double)
-FUNCTION float exp_of(float x) {
-  x = x > 89.0f ? 89.0f : x;
-  x = x < -104.0f ? -104.0f : x;
-  const float shifted = x * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
-  const float r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
-  float q = 0x1.6dbd12p-10f;
+template <typename F> FUNCTION F exp_of(F x) {
+  x = at_least(at_most(x, 89.0f), -104.0f);
+  const F shifted = x * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const F r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+  F q = F{} + 0x1.6dbd12p-10f;
   q = q * r + 0x1.124148p-7f;
   q = q * r + 0x1.555454p-5f;
   q = q * r + 0x1.555486p-3f;
   q = q * r + 0x1p-1f;
-  const float e = (q * r + 1.0f) * r + 1.0f;
+  const F e = (q * r + 1.0f) * r + 1.0f;
   // the sum's last bits are k = x / log(2); in two steps, because 2^k alone may overflow or be subnormal
-  const int32_t k = __builtin_bit_cast(int32_t, shifted), h = k >> 1;
-  return e * __builtin_bit_cast(float, (h << 23) + 0x3f800000) * __builtin_bit_cast(float, ((k - h) << 23) + 0x3f800000);
+  const auto k = bits_of(shifted), h = k >> 1;
+  return e * from_bits((h << 23) + 0x3f800000) * from_bits(((k - h) << 23) + 0x3f800000);
 }
 FUNCTION double exp_of(double x) {
   x = x > 710.0 ? 710.0 : x;
@@ -39,20 +38,18 @@ FUNCTION double exp_of(double x) {
 }
 // == expm1_of
 // e^x - 1 without cancellation; at most 3 ulp
-FUNCTION float expm1_of(float x) {
-  const float y = x < -18.0f ? -18.0f : (x > 89.0f ? 89.0f : x);
-  const float shifted = y * 0x1.715476p+0f + 0x1.8p23f;
-  const int32_t k = __builtin_bit_cast(int32_t, shifted) - 0x4b400000;
-  const float n = shifted - 0x1.8p23f;
-  const float r = y - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
-  float q = 0x1.a1bfdep-13f;
+template <typename F> FUNCTION F expm1_of(F x) {
+  const F y = at_least(at_most(x, 89.0f), -18.0f);
+  const F shifted = y * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const F r = y - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+  F q = F{} + 0x1.a1bfdep-13f;
   q = q * r + 0x1.6d9e2ap-10f;
   q = q * r + 0x1.111078p-7f;
   q = q * r + 0x1.555478p-5f;
   q = q * r + 0x1.555556p-3f;
   q = q * r + 0x1p-1f;
-  const float e = q * r * r + r;
-  const float power = __builtin_bit_cast(float, (k - 1 + 127) << 23);  // 2^(k-1), doubled at the end: 2^128 overflows
+  const F e = q * r * r + r;
+  const F power = from_bits((bits_of(shifted) << 23) + 0x3f000000);  // 2^(k-1), doubled at the end: 2^128 overflows
   return ((e * power) + (power - 0.5f)) * 2.0f;
 }
 FUNCTION double expm1_of(double x) {
@@ -80,20 +77,20 @@ FUNCTION float exp2_of(float x) { return float(exp_of(double(x) * 0x1.62e42fefa3
 FUNCTION double exp2_of(double x) { return std::exp2(x); }
 // == log_of
 // Natural logarithm; at most 1 ulp (float), 2 ulp (double)
-FUNCTION float log_of(float x) {
-  const bool tiny = x < 0x1p-126f;
-  const float scaled = tiny ? x * 0x1p23f : x;
-  const int32_t bits = __builtin_bit_cast(int32_t, scaled), shifted = bits - 0x3f3504f3;  // mantissa from sqrt(1/2) to sqrt(2)
-  const float n = float((shifted >> 23) - (tiny ? 23 : 0));
-  const float f = __builtin_bit_cast(float, (shifted & 0x7fffff) + 0x3f3504f3) - 1.0f;
-  const float s = f / (f + 2.0f), z = s * s;
-  float g = 0x1.ddf65ep-3f;
+template <typename F> FUNCTION F log_of(F x) {
+  const auto tiny = x < 0x1p-126f;
+  const F scaled = tiny ? x * 0x1p23f : x;
+  const auto shifted = bits_of(scaled) - 0x3f3504f3;  // mantissa from sqrt(1/2) to sqrt(2)
+  const F n = floats_of(shifted >> 23) - (tiny ? 23.0f : F{});
+  const F f = from_bits((shifted & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const F s = f / (f + 2.0f), z = s * s;
+  F g = F{} + 0x1.ddf65ep-3f;
   g = g * z + 0x1.245b8p-2f;
   g = g * z + 0x1.9999eep-2f;
   g = g * z + 0x1.555556p-1f;
   // log(1 + f) = f - f*f/2 + s*(f*f/2 + z*g)
-  const float half = 0.5f * f * f;
-  float y = n * 0x1.62e3p-1f + (f - (half - (s * (half + z * g) + n * 0x1.2fefa2p-17f)));
+  const F half = 0.5f * f * f;
+  F y = n * 0x1.62e3p-1f + (f - (half - (s * (half + z * g) + n * 0x1.2fefa2p-17f)));
   y = x == INFINITY ? x : y;
   y = x == 0.0f ? -INFINITY : y;
   return (x < 0.0f) | (x != x) ? NAN : y;
@@ -129,73 +126,71 @@ FUNCTION float log10_of(float x) { return float(log_of(double(x)) * 0x1.bcb7b152
 FUNCTION double log10_of(double x) { return std::log10(x); }
 // == log1p_of
 // log(1 + x), what 1 + x rounds away added back
-template <typename T> FUNCTION T log1p_of(T x) {
-  const T u = T(1) + x, lost = x - (u - T(1));
-  const T whole = log_of(u);
-  return (u == T(INFINITY)) | (u == T(0)) ? whole : whole + lost / u;
+template <typename F> FUNCTION F log1p_of(F x) {
+  const F u = 1.0f + x, lost = x - (u - 1.0f), whole = log_of(u);
+  return (u == INFINITY) | (u == 0.0f) ? whole : whole + lost / u;
 }
 // == log1p_exp_of
 // log(1 + e^x) without overflow; at most 2.5 ulp. 1 + e^-|x| lies between 1 and 2: no exponent to take apart
-FUNCTION float log1p_exp_of(float x) {
-  const float t = exp_of(-std::fabs(x)), s = t / (2.0f + t), z = s * s;
-  float p = 0x1.1ece06p-3f;
+template <typename F> FUNCTION F log1p_exp_of(F x) {
+  const F t = exp_of(-fabs_of(x)), s = t / (2.0f + t), z = s * s;
+  F p = F{} + 0x1.1ece06p-3f;
   p = p * z + 0x1.1ebf46p-3f;
   p = p * z + 0x1.99d1ep-3f;
   p = p * z + 0x1.555502p-2f;
-  const float low = 2.0f * (s * z * p + s);
-  return (x > 0.0f ? x : 0.0f) + low;
+  return at_least(x, 0.0f) + 2.0f * (s * z * p + s);
 }
 FUNCTION double log1p_exp_of(double x) { return (x > 0.0 ? x : 0.0) + log1p_of(exp_of(-std::fabs(x))); }
 // == tanh_of
 // At most 1.5 ulp (float): gelu's 1 + tanh(y) magnifies each of them where they cancel; 3 ulp (double)
-FUNCTION float tanh_of(float x) {
-  const float a = std::fabs(x), z = a * a;
-  float p = 0x1.0e9e76p-9f;  // |x| < 0.65: a polynomial
+template <typename F> FUNCTION F tanh_of(F x) {
+  const F a = fabs_of(x), z = a * a;
+  F p = F{} + 0x1.0e9e76p-9f;  // |x| < 0.65: a polynomial
   p = p * z - 0x1.092848p-7f;
   p = p * z + 0x1.62fb3ap-6f;
   p = p * z - 0x1.b9e18ep-5f;
   p = p * z + 0x1.111026p-3f;
   p = p * z - 0x1.555552p-2f;
-  const float small = a + a * (z * p);
-  const float large = 1.0f - 2.0f / (exp_of(a + a) + 1.0f);
-  return std::copysign(a < 0.65f ? small : large, x);
+  const F small = a + a * (z * p);
+  const F large = 1.0f - 2.0f / (exp_of(a + a) + 1.0f);
+  return with_sign(a < 0.65f ? small : large, x);
 }
 FUNCTION double tanh_of(double x) {
   const double t = expm1_of(-2.0 * std::fabs(x));
   return std::copysign(-t / (2.0 + t), x);
 }
 // == sigmoid_of
-template <typename T> FUNCTION T sigmoid_of(T x) { return T(1) / (T(1) + exp_of(-x)); }
+template <typename F> FUNCTION F sigmoid_of(F x) { return 1.0f / (1.0f + exp_of(-x)); }
 // == erf_of
 // At most 3 ulp (float); double is the C library's
-FUNCTION float erf_of(float x) {
-  const float a = std::fabs(x), z = a * a;
-  float p = -0x1.395c52p-11f;  // |x| < 0.92: a polynomial
+template <typename F> FUNCTION F erf_of(F x) {
+  const F a = fabs_of(x), z = a * a;
+  F p = F{} - 0x1.395c52p-11f;  // |x| < 0.92: a polynomial
   p = p * z + 0x1.4716b4p-8f;
   p = p * z - 0x1.b686eap-6f;
   p = p * z + 0x1.ce1a46p-4f;
   p = p * z - 0x1.8126e6p-2f;
   p = p * z + 0x1.06eba6p-3f;
-  const float small = a + a * p;
-  const float b = a > 4.0f ? 4.0f : a;  // beyond: 1 - exp(-b * h(b)); the exponential needs no care for range here
-  float h = 0x1.82a68ep-17f;
+  const F small = a + a * p;
+  const F b = at_most(a, 4.0f);  // beyond: 1 - exp(-b * h(b)); the exponential needs no care for range here
+  F h = F{} + 0x1.82a68ep-17f;
   h = h * b - 0x1.557aacp-12f;
   h = h * b + 0x1.dee8e2p-9f;
   h = h * b - 0x1.85b332p-6f;
   h = h * b + 0x1.b3410cp-4f;
   h = h * b + 0x1.453088p-1f;
   h = h * b + 0x1.20ef5ap+0f;
-  const float y = -b * h, shifted = y * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
-  const float r = y - n * 0x1.62e430p-1f;
-  float q = 0x1.6dbd12p-10f;
+  const F y = -b * h, shifted = y * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const F r = y - n * 0x1.62e430p-1f;
+  F q = F{} + 0x1.6dbd12p-10f;
   q = q * r + 0x1.124148p-7f;
   q = q * r + 0x1.555454p-5f;
   q = q * r + 0x1.555486p-3f;
   q = q * r + 0x1p-1f;
-  const float e = (q * r + 1.0f) * r + 1.0f;
-  const float power = __builtin_bit_cast(float, (__builtin_bit_cast(int32_t, shifted) << 23) + 0x3f800000);
-  const float large = 1.0f - e * power;  // NaN stays NaN
-  return std::copysign(a < 0.921875f ? small : large, x);
+  const F e = (q * r + 1.0f) * r + 1.0f;
+  const F power = from_bits((bits_of(shifted) << 23) + 0x3f800000);
+  const F large = 1.0f - e * power;  // NaN stays NaN
+  return with_sign(a < 0.921875f ? small : large, x);
 }
 FUNCTION double erf_of(double x) { return std::erf(x); }
 // == erfc_of

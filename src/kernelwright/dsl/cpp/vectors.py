@@ -1,0 +1,237 @@
+"""Explicit vectors: the innermost loop of a nest over floats, written with the compiler's vector types.
+
+In: a nest whose scalars are made. Out: the same loop bodies over `Vector`s, several of them side by side, so that the steps of
+one polynomial wait while those of another run; outputs larger than the caches are streamed from the registers. A nest that
+holds anything else than float arithmetic on contiguous elements is left to the compiler's own vectoriser.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from kernelwright.dsl.cfamily import expressions
+from kernelwright.dsl.cfamily.polynomial import Poly, to_c
+from kernelwright.dsl.cfamily.types import literal, neutral
+from kernelwright.dsl.cpp.elements import Elements, Scalar, fill
+from kernelwright.sketch.nodes import DType
+
+if TYPE_CHECKING:
+    from kernelwright.dsl.cpp.nest import Fill, Fold, Loop, Nest, Put
+
+SHORTEST = 32
+"""A shorter loop is not worth a vector loop and its remainder."""
+ABREAST = 4
+"""Vectors worked on side by side: as many as hide the latency of a multiplication and still fit the registers."""
+
+FUNCTIONS = frozenset(
+    [
+        *("exp_of", "expm1_of", "log_of", "log1p_of", "log1p_exp_of", "tanh_of", "sigmoid_of", "erf_of"),
+        *("nan_max", "nan_min", "std::fabs", "std::sqrt"),
+    ]
+)
+_NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w:]*")
+_FOLDS = frozenset({"sum", "prod", "max", "min"})
+
+
+@dataclass
+class VectorBody:
+    """The innermost body of one nest over vectors; `lines` collects what must stand before the results."""
+
+    nest: Nest
+    lines: list[str] = field(default_factory=list)
+    names: dict[Scalar, str] = field(default_factory=dict)
+
+    @property
+    def inner(self) -> Loop:
+        return self.nest.loops[-1]
+
+    # ------------------------------------------------------------ may it be written?
+
+    def fits(self) -> bool:
+        """True if every root and every scalar that changes in the innermost loop can be a vector of floats."""
+        nest = self.nest
+        extent = self.inner.extent.constant
+        if extent is not None and extent < SHORTEST:
+            return False
+        if nest.ordered() or nest.elems.borders or nest.inner_tests or not self._roots_fit():
+            return False
+        seen: set[Scalar] = set()
+        return all(self._fits(scalar, seen) for scalar in nest.values)
+
+    def _roots_fit(self) -> bool:
+        from kernelwright.dsl.cpp.nest import Fill, Fold
+
+        for root, scalar in zip(self.nest.roots, self.nest.values, strict=True):
+            if scalar.dtype is not DType.f32:
+                return False
+            if isinstance(root, Fold):
+                if root.op not in _FOLDS or root.storage.dtype is not DType.f32 or scalar.level < len(self.nest.loops):
+                    return False
+                if self.inner.axis not in root.axes and not self._contiguous(self.column(root)):
+                    return False
+                continue
+            dtype = root.storage.dtype if isinstance(root, Fill) else self.nest.around.tensors[root.tensor].dtype
+            if dtype is not DType.f32 or not self._contiguous(self.place(root)[1]):
+                return False
+        return True
+
+    def _contiguous(self, offset: Poly) -> bool:
+        step = offset.coefficient(self.inner.var)
+        return step is not None and step.constant == 1 and not any(name.startswith("@") for name in offset.names)
+
+    def _fits(self, scalar: Scalar, seen: set[Scalar]) -> bool:
+        if scalar.level < len(self.nest.loops) or scalar in seen:
+            return True
+        seen.add(scalar)
+        if scalar.guards or scalar.always or scalar.dtype not in (DType.f32, DType.bool):
+            return False
+        if scalar.place is not None:
+            return scalar.dtype is DType.f32 and self._contiguous(scalar.place)
+        if not scalar.args or set(_NAME.findall(scalar.template)) - FUNCTIONS - {"INFINITY"}:
+            return False
+        if re.search(r"[!=]= 0(?![.\d])", scalar.template):  # a whole number does not meet a vector of floats
+            return False
+        uniform = any(arg.dtype is DType.bool and arg.level < len(self.nest.loops) for arg in scalar.args)
+        if uniform or any(arg.dtype not in (DType.f32, DType.bool) for arg in scalar.args):
+            return False
+        return all(self._fits(arg, seen) for arg in scalar.args)
+
+    # ------------------------------------------------------------ writing
+
+    def place(self, root: Fill | Put) -> tuple[str, Poly]:
+        """Memory and offset that a root is stored at."""
+        from kernelwright.dsl.cpp.nest import Fill
+
+        nest = self.nest
+        if isinstance(root, Fill):
+            return root.storage.name, Elements.offset_in(root.storage, nest.fill_index(root))
+        tensor = nest.around.tensors[root.tensor]
+        return tensor.pointer, nest.elems.offset(tensor, nest.elems.positions(root.axes, nest.index))
+
+    def column(self, root: Fold) -> Poly:
+        """The offset of the running value of a column, where the innermost axis is not the one that is reduced."""
+        return Elements.offset_in(root.storage, self.nest.fold_index(root))
+
+    def value(self, scalar: Scalar) -> str:
+        """The C text of a vector; what does not change in the loop stays a number."""
+        depth = len(self.nest.loops)
+        if scalar.level < depth:
+            return self.nest.lines.write(scalar, depth, True)
+        if scalar in self.names:
+            return self.names[scalar]
+        if scalar.place is not None:
+            text = f"load_vector(&{scalar.template})"
+        else:
+            whole = "?" in scalar.template or "(" in scalar.template
+            texts = [
+                f"splat({self.value(arg)})" if whole and arg.level < depth and arg.dtype is DType.f32 else self.value(arg)
+                for arg in scalar.args
+            ]
+            text = fill(scalar.template.replace("std::fabs", "fabs_of").replace("std::sqrt", "sqrt_of"), texts)
+        if scalar.uses > 1 or scalar.hint or len(text) > 90:
+            name = self.nest.lines._fresh(scalar.hint)
+            kind = "Vector" if scalar.dtype is DType.f32 else "auto"
+            self.lines.append(f"const {kind} {name} = {text};")
+            self.names[scalar] = name
+            return name
+        return text
+
+    def step(self, abreast: int, streamed: Put | None, before: list[str], lanes: dict[Fold, str]) -> list[str]:
+        """What one step of the loop does: all vectors are computed, then all are stored; `lanes` names each reduction's vectors."""
+        from kernelwright.dsl.cpp.nest import Fold
+
+        ends: list[str] = []
+        stores: list[str] = []
+        made: list[str] = []
+        part = "[part]" if abreast > 1 else ""
+        for root, scalar in zip(self.nest.roots, self.nest.values, strict=True):
+            text = self.value(scalar)
+            if isinstance(root, Fold) and lanes:
+                lane = f"{lanes[root]}{part or '[0]'}"
+                ends.append(f"{lane} = {expressions.reduction(root.op, lane, self._closed(text), DType.f32)};")
+                continue
+            if isinstance(root, Fold):
+                memory, offset = root.storage.name, self.column(root)
+                old = f"load_vector(&{memory}[{to_c(offset)}])"
+                text = expressions.reduction(root.op, old, self._closed(text), DType.f32)
+            else:
+                memory, offset = self.place(root)
+                text = text if scalar.level == len(self.nest.loops) else f"splat({text})"
+            how = "stream_vector" if root is streamed else "store_vector"
+            if abreast == 1:
+                ends.append(f"{how}(&{memory}[{to_c(offset)}], {text});")
+                continue
+            name = self.nest._name("made")
+            made.append(f"Vector {name}[{abreast}];")
+            ends.append(f"{name}[part] = {text};")
+            stores.append(f"{how}(&{memory}[{to_c(offset)}], {name}[part]);")
+        body, self.lines, self.names = self.lines, [], {}
+        return [*before, *made, *self._parts(abreast, [*body, *ends]), *(self._parts(abreast, stores) if stores else [])]
+
+    def _parts(self, abreast: int, body: list[str]) -> list[str]:
+        if abreast == 1:
+            return [f"const int64_t {self.inner.var} = {self.start};", *body]
+        head = f"#pragma GCC unroll {abreast}\nfor (int part = 0; part < {abreast}; ++part) {{"
+        return [head, f"const int64_t {self.inner.var} = {self.start} + part * WIDE;", *body, "}"]
+
+    def _closed(self, text: str) -> str:
+        return text if re.fullmatch(r"\w+", text) else f"({text})"
+
+    def abreast(self, wish: int) -> int:
+        """Vectors side by side, fewer in a short loop."""
+        extent = self.inner.extent.constant
+        while extent is not None and wish > 1 and wish * 8 > extent:
+            wish //= 2
+        return wish
+
+    def write(
+        self, low: str, high: str, tail: list[str], streamed: Put | None, lanes: dict[Fold, str], abreast: int
+    ) -> list[str]:
+        """The loop: whole groups of vectors, then single ones, and the elements that are left (`tail`)."""
+        nest, var = self.nest, self.inner.var
+        self.start = nest._name("start")
+        out = [f"int64_t {self.start} = {low};"]
+        if streamed is not None:
+            memory, offset = self.place(streamed)
+            apart = f"uintptr_t(&{memory}[{to_c(offset)}]) % sizeof(Vector)"
+            out.append(f"for (int64_t {var} = {self.start}; {var} < {high} && {apart}; ++{var}, ++{self.start}) {{")
+            out += [*tail, "}"]
+        extent = self.inner.extent.constant
+        even = low == "0" and extent is not None and high == str(extent) and streamed is None
+        for count in dict.fromkeys([abreast, 1]):
+            if count == 1 and abreast > 1 and even and extent is not None and extent % (abreast * 16) == 0:
+                continue
+            step = "WIDE" if count == 1 else f"{count} * WIDE"
+            fetched = nest.fetches(self.inner, self.start, step) if count == abreast else []
+            out.append(f"for (; {self.start} + {step} <= {high}; {self.start} += {step}) {{")
+            out += [*self.step(count, streamed, fetched, lanes), "}"]
+        if not even or extent is None or extent % 16:  # 16 floats: the widest vectors there are
+            out += [f"for (int64_t {var} = {self.start}; {var} < {high}; ++{var}) {{", *tail, "}"]
+        return out
+
+
+def begin_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
+    """The vectors of a reduction, and one more for the elements that fill no vector."""
+    start = literal(neutral(fold.op, DType.f32), DType.f32)
+    return [
+        f"Vector {name}[{abreast}];",
+        f"for (auto& lane : {name}) lane = splat({start});",
+        f"float {name}_rest[WIDE];",
+        f"for (auto& lane : {name}_rest) lane = {start};",
+    ]
+
+
+def end_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
+    """All vectors into the rest, and that halved until one number is left: as exact as pairwise summation."""
+    step = expressions.reduction
+    return [
+        f"#pragma GCC unroll 8\nfor (int part = 1; part < {abreast}; ++part) "
+        f"{name}[0] = {step(fold.op, f'{name}[0]', f'{name}[part]', DType.f32)};",
+        f"for (int lane = 0; lane < WIDE; ++lane) "
+        f"{name}_rest[lane] = {step(fold.op, f'{name}[0][lane]', f'{name}_rest[lane]', DType.f32)};",
+        "#pragma GCC unroll 4\nfor (int half = WIDE / 2; half > 0; half /= 2)",
+        f"for (int lane = 0; lane < half; ++lane) "
+        f"{name}_rest[lane] = {step(fold.op, f'{name}_rest[lane]', f'{name}_rest[lane + half]', DType.f32)};",
+    ]
