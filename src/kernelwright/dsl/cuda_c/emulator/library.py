@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+_CDLL = ctypes.CDLL  # whoever redirects it later redirects it to us
+
+
 class EmulatorError(RuntimeError):
     """What a check found: kernel, line, thread, and what happened there. On a GPU it would be a fault, a hang or a wrong value."""
 
@@ -41,7 +44,7 @@ class Emulated(ctypes.CDLL):
 
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(name, *args, **kwargs)
-        own = ctypes.CDLL(name)
+        own = _CDLL(name)
         for function, result in (("kw_error", ctypes.c_char_p), ("kw_launch_count", ctypes.c_uint64), ("kw_clear_error", None)):
             getattr(own, function).restype = result
         own.kw_register.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]

@@ -54,6 +54,8 @@ class _Rewriter:
                 return axis + 1
         elif token.text == "__shared__":
             return self.shared(at)
+        elif token.text == "__noinline__":  # not a macro: the C++ library spells an attribute so
+            token.text = "__attribute__((noinline))"
         elif token.text in ("asm", "__asm__", "__asm"):
             self.assembly(at)
         return at + 1

@@ -904,4 +904,24 @@ void __tsan_func_exit() {}
 void __tsan_init() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
+
+// Atomic operations of host code (reference counts, guards of statics); device atomics come by kw_touch
+#define KW_ATOMIC(n, T)                                                                                                          \
+  T __tsan_atomic##n##_load(const volatile T* p, int) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }                           \
+  void __tsan_atomic##n##_store(volatile T* p, T v, int) { __atomic_store_n(p, v, __ATOMIC_SEQ_CST); }                           \
+  T __tsan_atomic##n##_exchange(volatile T* p, T v, int) { return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }                 \
+  T __tsan_atomic##n##_fetch_add(volatile T* p, T v, int) { return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }                 \
+  T __tsan_atomic##n##_fetch_sub(volatile T* p, T v, int) { return __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST); }                 \
+  T __tsan_atomic##n##_fetch_and(volatile T* p, T v, int) { return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }                 \
+  T __tsan_atomic##n##_fetch_or(volatile T* p, T v, int) { return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST); }                   \
+  T __tsan_atomic##n##_fetch_xor(volatile T* p, T v, int) { return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST); }                 \
+  int __tsan_atomic##n##_compare_exchange_strong(volatile T* p, T* e, T v, int, int) {                                           \
+    return __atomic_compare_exchange_n(p, e, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                      \
+  }                                                                                                                              \
+  int __tsan_atomic##n##_compare_exchange_weak(volatile T* p, T* e, T v, int, int) {                                             \
+    return __atomic_compare_exchange_n(p, e, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                      \
+  }
+KW_ATOMIC(8, uint8_t) KW_ATOMIC(16, uint16_t) KW_ATOMIC(32, uint32_t) KW_ATOMIC(64, uint64_t)
+void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+void __tsan_atomic_signal_fence(int) {}
 }
