@@ -32,8 +32,9 @@ def best_over_time(record: RunRecord) -> list[Best]:
     found: list[Best] = []
     for step in record.steps:
         speedup = step.facts.get("speedup")
-        good = step.facts.get("status") == "correct" and isinstance(speedup, int | float)
-        if good and (not found or speedup > found[-1].speedup):
+        if step.facts.get("status") != "correct" or not isinstance(speedup, int | float):
+            continue
+        if not found or speedup > found[-1].speedup:
             found.append(Best(step.number, step.at - record.started, float(speedup)))
     return found
 
