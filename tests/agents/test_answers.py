@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.agents.answers import LARGEST, Unreadable, apply, code_block, edits
+from kernelwright.agents.answers import LARGEST, Unreadable, apply, code_block, edits, revised
 
 FILE = (
     "class ModelNew:\n    def forward(self, x):\n        y = x + 1\n        return y\n\ndef other():\n    y = 2\n    return y\n"
@@ -57,6 +57,15 @@ def test_lost_indentation_is_forgiven_and_restored() -> None:
 def test_several_patches_follow_one_another() -> None:
     both = patch("        y = x + 1", "        y = x * 3") + patch("        y = x * 3", "        y = x * 4")
     assert "x * 4" in apply(FILE, edits(both))
+
+
+def test_a_revision_may_be_the_whole_file() -> None:
+    assert revised(f"```python\n{FILE}```\n", "old")[0] == FILE
+    changed, told = revised(patch("        y = x + 1", "        y = x - 1"), FILE)
+    assert "x - 1" in changed
+    assert "x - 1" in told
+    with pytest.raises(Unreadable, match="no complete SEARCH/REPLACE block"):
+        revised("I did it.", FILE)
 
 
 def test_a_patch_inside_a_code_fence() -> None:

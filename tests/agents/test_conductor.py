@@ -115,6 +115,12 @@ def test_a_task_without_a_seed_is_designed_and_at_last_coded_from_its_source() -
     assert after(BARE, *tried, *failed).move is Move.stop
 
 
+def test_the_first_correct_kernel_of_a_run_is_worked_on() -> None:
+    decision = after(BARE, kernel(Kind.correct, gain=1.0))
+    assert decision.move is Move.improve
+    assert "first correct one" in decision.reason
+
+
 def test_advice_is_asked_for_once() -> None:
     slow = kernel(Kind.correct, gain=0.8)
     again = (slow, Turn(Move.advise, Kind.advised, 1, note="redesign"), replace(slow, design=2))

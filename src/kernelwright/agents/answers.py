@@ -59,6 +59,15 @@ def edits(text: str) -> list[Edit]:
     return found
 
 
+def revised(text: str, source: str) -> tuple[str, str]:
+    """The file after an answer of search/replace blocks, or of the whole new file; and what changed, for the record."""
+    if not PATCH.search(text) and "```" in text:
+        return code_block(text, what="kernel file", must_contain="ModelNew"), "the whole file was written anew"
+    changes = edits(text)
+    told = "\n".join(f"- {_indented(change.search)}\n+ {_indented(change.replace)}" for change in changes)
+    return apply(source, changes), told
+
+
 def apply(source: str, changes: list[Edit]) -> str:
     """The source with all changes made; Unreadable names the first block that fits nowhere or in several places."""
     changed = source
@@ -108,6 +117,10 @@ def _reindent(edit: Edit, found: list[str]) -> str:
             line = line[min(-shift, _indent(line)) :]
         lines.append(line + "\n")
     return "".join(lines)
+
+
+def _indented(text: str) -> str:
+    return text.strip("\n").replace("\n", "\n  ")
 
 
 def _indent(line: str) -> int:

@@ -278,10 +278,14 @@ def correct(history: History, allowance: Allowance) -> tuple[Move, str] | None:
         return None
     if last.gain is None:
         return _next_design(history, allowance, "the kernel is correct; its speed was not measured")
-    if last.gain > 1.0:
+    first = sum(turn.kind is Kind.correct for turn in history.turns) == 1
+    if first or last.gain > 1.0:
+        praise = (
+            "the kernel is the first correct one" if first else f"the kernel is correct and {last.gain:.2f}x the best before it"
+        )
         if history.count(Move.improve) < allowance.improvements:
-            return Move.improve, f"the kernel is correct and {last.gain:.2f}x the best before it: the Coder tries to go further"
-        return _next_design(history, allowance, f"the kernel is correct and {last.gain:.2f}x the best before it")
+            return Move.improve, f"{praise}: the Coder tries to go further"
+        return _next_design(history, allowance, praise)
     if last.move is Move.improve:
         return _after_improving(history, allowance, f"the change made it {last.gain:.2f}x as fast, which is no gain")
     can_go_on = history.count(Move.improve) < allowance.improvements and history.designs < allowance.designs

@@ -98,7 +98,7 @@ def repair_design(brief: Brief, sketch: str, complaint: str, faults: Sequence[st
     )
 
 
-def code(brief: Brief, library: Library, sketch: str) -> Ask:
+def code(brief: Brief, library: Library, sketch: str, right: bool | None) -> Ask:
     """A kernel from a design, or from the task itself where no design worked."""
     return _ask(
         brief,
@@ -110,7 +110,7 @@ def code(brief: Brief, library: Library, sketch: str) -> Ask:
             track=brief.track,
             task=brief.source,
             facts=brief.facts_text,
-            design=_design(sketch),
+            design=_design(sketch, right),
             target=brief.sheet,
             skills=library.skill_text,
             examples=library.example_text,
@@ -154,7 +154,7 @@ def rewrite(brief: Brief, library: Library, failed: Sequence[Attempt]) -> Ask:
             track=brief.track,
             task=brief.source,
             facts=brief.facts_text,
-            design=_design(last.sketch),
+            design=_design(last.sketch, last.sketch_right),
             kernel=fence(last.kernel, "The kernel file", "python"),
             verdict=found,
             skills=library.skill_text,
@@ -174,7 +174,7 @@ def advice(brief: Brief, best: Attempt | None, last: Attempt) -> Ask:
             task=brief.source,
             facts=brief.facts_text,
             best=_existing(None, best),
-            design=_design(last.sketch),
+            design=_design(last.sketch, last.sketch_right),
             verdict=fence(distil.speed(last.verdict), "Its verdict"),
         ),
         ADVICE_TOKENS,
@@ -205,7 +205,7 @@ def _patch(brief: Brief, library: Library, last: Attempt, purpose: str, situatio
             track=brief.track,
             task=brief.source,
             facts=brief.facts_text,
-            design=_design(last.sketch),
+            design=_design(last.sketch, last.sketch_right),
             kernel=fence(last.kernel, "The kernel file", "python"),
             verdict=found,
             skills=library.skill_text,
@@ -225,10 +225,13 @@ def _title(brief: Brief) -> str:
     return TITLES.get(brief.dsl, brief.dsl)
 
 
-def _design(sketch: str) -> str:
+def _design(sketch: str, right: bool | None) -> str:
     if not sketch:
         return "No sketch of this task has worked: work from the reference itself."
-    return fence(sketch, "The sketch, which was run against the reference and is right", "python")
+    known = (
+        "which was run against the reference and is right" if right else "which checks, but was not run against the reference"
+    )
+    return fence(sketch, f"The sketch, {known}", "python")
 
 
 def _existing(seed: Attempt | None, best: Attempt | None) -> str:

@@ -149,7 +149,8 @@ class Team:
         proved = self._proof is not None and self._proof.outcome in ("right", "unproved")
         sketch = self._sketch if proved else ""
         library = self.librarian.library(self.brief, "code")
-        return self._written(decision, roles.code(self.brief, library, sketch), sketch)
+        right = self._proof is not None and self._proof.outcome == "right"
+        return self._written(decision, roles.code(self.brief, library, sketch, right), sketch)
 
     def _rewrite(self, decision: Decision) -> Turn:
         failed = [a for a in self.tried if a.design == self._design and not a.verdict.ok]
@@ -185,20 +186,19 @@ class Team:
         ask = self._retold(ask)
         answer = self._answer(self.coder, ask)
         try:
-            changes = answers.edits(_whole(answer))
-            kernel = answers.apply(base.kernel, changes)
+            kernel, change = answers.revised(_whole(answer), base.kernel)
         except answers.Unreadable as error:
             self._journal_unreadable(decision, ask, answer, str(error))
             return self._unreadable(decision, "coder", error)
         self._unread = ""
+        kernel = carry(kernel, base.sketch)
         inputs = {"prompt": ask.user, "kernel": base.kernel}
         self.journal.step(
             str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
         )
         turn = self._judged(decision, kernel, "coder", "patched by the Coder", base.sketch)
         if not base.verdict.ok and turn.kind is Kind.correct:
-            patch = "\n".join(f"- {_indented(c.search)}\n+ {_indented(c.replace)}" for c in changes)
-            self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel), patch)
+            self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel), change)
         return turn
 
     def _advise(self, decision: Decision) -> Turn:
@@ -324,7 +324,3 @@ def _whole(answer: Answer) -> str:
 
 def _roofline(verdict: Verdict) -> float | None:
     return verdict.timing.roofline_fraction if verdict.timing else None
-
-
-def _indented(text: str) -> str:
-    return text.strip("\n").replace("\n", "\n  ")
