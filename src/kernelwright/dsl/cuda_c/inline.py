@@ -93,6 +93,7 @@ def _module(name: str, texts: Sequence[str], functions: Sequence[str], flags: Se
     bindings = "".join(f"\nKW_BIND({function})" for function in functions)
     key = hashlib.sha256("\0".join([emulator.digest(), source, bindings, *flags]).encode()).hexdigest()[:24]
     library = workshop.folder() / f"{key}.so"
+    workshop.note(source, flags)
     if not library.exists():
         workshop.build(source, library, flags, after=bindings + "\n")
     return Extension(name, workshop.load_library(str(library)))

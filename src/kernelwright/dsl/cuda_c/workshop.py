@@ -23,7 +23,7 @@ from kernelwright.dsl.cuda_c.emulator import build as emulator
 from kernelwright.dsl.cuda_c.emulator.library import MEMORY, Emulated, Launched
 from kernelwright.folders import cache_folder
 
-RUNTIME = emulator.runtime_object(str(cache_folder("cuda_c")))
+RUNTIME = emulator.runtime(str(cache_folder("cuda_c")))
 """Compiled in the judge's template, so that no candidate waits for it, and none can touch it."""
 VERSION = "nvcc: NVIDIA (R) Cuda compiler driver\\nCuda compilation tools, release 13.0, V13.0.0 (emulated)"
 FAST = re.compile(r"\b(__(?:exp|exp10|log|log2|log10|sin|cos|tan|pow|tanh)f|__fdividef|__frsqrt_rn|use_fast_math)\b")
@@ -54,11 +54,16 @@ def folder() -> Path:
 
 def build(source: str, output: Path, flags: Sequence[str] = (), after: str = "") -> Path:
     """Builds a source and remembers it for the real compiler."""
+    chosen = note(source, flags)
+    return emulator.build(source, output, folder=folder(), flags=chosen, ready=RUNTIME, after=after)
+
+
+def note(source: str, flags: Sequence[str]) -> tuple[str, ...]:
+    """Keeps a source for the real compiler; gives the flags that concern it."""
     chosen = tuple(flag for flag in flags if re.match(r"-[DIU]", flag))
-    made = emulator.build(source, output, folder=folder(), flags=chosen, runtime=RUNTIME, after=after)
     if (source, chosen) not in SOURCES:
         SOURCES.append((source, chosen))
-    return made
+    return chosen
 
 
 # ---------------------------------------------------------------- nvcc in a subprocess
@@ -149,7 +154,7 @@ def load_library(name: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 def _has_emulator(path: str) -> bool:
     try:
-        return b"kw_launch_record" in Path(path).read_bytes()
+        return b"libkwruntime.so" in Path(path).read_bytes()
     except OSError:
         return False
 
@@ -175,12 +180,12 @@ def begin_call() -> None:
 
 
 def launch_count() -> int:
-    return sum(library.launch_count() for library in _libraries)
+    return _libraries[-1].launch_count() if _libraries else 0  # they share one runtime
 
 
 def launched() -> list[Launched]:
     """The distinct launches of all libraries."""
-    return [launch for library in _libraries for launch in library.launches()]
+    return _libraries[-1].launches() if _libraries else []
 
 
 def notes() -> list[str]:

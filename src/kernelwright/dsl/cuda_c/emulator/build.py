@@ -30,7 +30,7 @@ KERNEL_FLAGS = [
     "-O2", "-g1", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-ftrivial-auto-var-init=pattern",
     "-D__CUDA_NO_TORCH__=1",
 ]  # fmt: skip
-RUNTIME_FLAGS = ["-O2", "-fopenmp"]
+RUNTIME_FLAGS = ["-O2", "-fopenmp", "-shared"]
 SECONDS = 300.0
 ERRORS_SHOWN = 12
 
@@ -62,15 +62,16 @@ def unpack(folder: Path) -> Path:
 
 
 @cache
-def runtime_object(folder: str | None = None) -> bytes:
-    """The compiled runtime; made once for each process (a judge's template hands it to all its candidates), kept in `folder`."""
-    place = Path(folder) / f"emulator-runtime-{digest()}.o" if folder else None
+def runtime(folder: str | None = None) -> bytes:
+    """The runtime as a library, one for a process whatever it loads; made once (a judge's template hands it to all its candidates)
+    and kept in `folder`."""
+    place = Path(folder) / f"emulator-runtime-{digest()}.so" if folder else None
     if place is not None and place.exists():
         return place.read_bytes()
     with tempfile.TemporaryDirectory() as work:
         device = unpack(Path(work))
-        built = Path(work) / "runtime.o"
-        _run([compiler(), *FLAGS, *RUNTIME_FLAGS, "-c", str(device / "runtime.cpp"), "-o", str(built)], "the emulator")
+        built = Path(work) / "runtime.so"
+        _run([compiler(), *FLAGS, *RUNTIME_FLAGS, str(device / "runtime.cpp"), "-o", str(built)], "the emulator")
         content = built.read_bytes()
     if place is not None:
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -86,20 +87,22 @@ def translate(source: str) -> str:
 
 
 def build(
-    source: str, output: Path, *, folder: Path, flags: Sequence[str] = (), runtime: bytes | None = None, after: str = ""
+    source: str, output: Path, *, folder: Path, flags: Sequence[str] = (), ready: bytes | None = None, after: str = ""
 ) -> Path:
     """Compiles a CUDA source into the shared library `output`; `folder` is for the emulator's files, `flags` are the author's
-    (-D and -I), `after` is C++ that is appended as it is."""
+    (-D and -I), `ready` is the runtime if it is at hand, `after` is C++ that is appended as it is."""
     device = unpack(folder)
+    beside = device / "libkwruntime.so"
+    if not beside.exists():
+        beside.write_bytes(ready if ready is not None else runtime())
     with tempfile.TemporaryDirectory(dir=folder) as work:
         text = Path(work) / "kernel.cpp"
         text.write_text(translate(source) + after, encoding="utf-8")
-        kernel, beside = Path(work) / "kernel.o", Path(work) / "runtime.o"
-        beside.write_bytes(runtime if runtime is not None else runtime_object())
+        kernel = Path(work) / "kernel.o"
         common = [*FLAGS, *KERNEL_FLAGS, f"-I{device}", *flags]
         _run([compiler(), *common, "-c", str(text), "-o", str(kernel)], "the CUDA source", work)
         built = Path(work) / "library.so"
-        link = [compiler(), "-shared", "-fopenmp", str(kernel), str(beside), "-o", str(built), "-Wl,-Bsymbolic"]
+        link = [compiler(), "-shared", str(kernel), str(beside), "-o", str(built), "-Wl,-Bsymbolic"]
         _run(link, "the CUDA library", work)
         output.parent.mkdir(parents=True, exist_ok=True)
         fresh = output.with_name(f"{output.name}.{os.getpid()}")

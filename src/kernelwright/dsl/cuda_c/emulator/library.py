@@ -1,7 +1,7 @@
 """A built library in this process: which memory kernels may use goes in, what the checks found comes out as an exception.
 
-`Memory` is one for the process: tensors whose `data_ptr()` was asked for. Each `Emulated` library has a runtime of its own, so all
-of them are told. After every call into a library its error is looked at; program counters in it become the author's lines.
+`Memory` is one for the process, as the runtime is: tensors whose `data_ptr()` was asked for. After every call into a library the
+runtime's error is looked at; program counters in it become the author's lines.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Emulated(ctypes.CDLL):
         text = self._own.kw_error()
         if text is not None:
             self._own.kw_clear_error()
-            raise EmulatorError(_with_lines(text.decode(errors="replace"), self._name))
+            raise EmulatorError(_with_lines(text.decode(errors="replace")))
 
     def register(self, start: int, size: int, name: str) -> None:
         self._own.kw_register(start, size, name.encode()[:23])
@@ -98,10 +98,12 @@ class Memory:
     """Memory that kernels were given. Tensors of one storage count together: a kernel may walk from one view into another."""
 
     spans: dict[int, tuple[int, int, str]] = field(default_factory=dict)
-    libraries: list[Emulated] = field(default_factory=list)
+    library: Emulated | None = None  # any one: they share the runtime
 
     def join(self, library: Emulated) -> None:
-        self.libraries.append(library)
+        if self.library is not None:
+            return
+        self.library = library
         for start, stop, name in self.spans.values():
             library.register(start, stop - start, name)
 
@@ -114,8 +116,8 @@ class Memory:
         if known is not None and (low, high) == known[:2]:
             return
         self.spans[storage] = (low, high, name)
-        for library in self.libraries:
-            library.register(low, high - low, name)
+        if self.library is not None:
+            self.library.register(low, high - low, name)
 
     def forget(self) -> None:
         """Tensors of an earlier call may be gone."""
@@ -125,16 +127,16 @@ class Memory:
 MEMORY = Memory()
 
 
-def _with_lines(text: str, library: str) -> str:
-    """Program counters (`@+0x1234@`) as lines of the author's source."""
+def _with_lines(text: str) -> str:
+    """Program counters (`@+0x1234:library@`) as lines of the author's source."""
 
     def line(match: re.Match[str]) -> str:
         try:
-            command = ["addr2line", "-i", "-e", library, match.group(1)]
+            command = ["addr2line", "-i", "-e", match.group(2), match.group(1)]
             said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
         except (OSError, subprocess.TimeoutExpired):
             return "unknown line"
         places = re.findall(r"kernel\.cu:(\d+)", said)
         return f"line {places[0]}" if places else "unknown line"
 
-    return re.sub(r"@\+(0x[0-9a-f]+)@", line, text)
+    return re.sub(r"@\+(0x[0-9a-f]+):([^@]*)@", line, text)

@@ -126,6 +126,8 @@ enum State : uint8_t { kNew, kReady, kAtBarrier, kAtWarp, kAtSoft, kDone };
 
 struct Worker;
 
+struct Copy { void* to; size_t bytes; int group; unsigned char data[16]; };
+
 struct Thread {
   KwPlace place;  // first: kw_self points here
   Worker* worker;
@@ -135,6 +137,8 @@ struct Thread {
   int passed;      // barriers
   int slot;        // of its warp operation
   uint32_t soft;   // answer of a soft rendezvous
+  int groups;      // of asynchronous copies, committed so far
+  std::vector<Copy> copies;
 };
 
 struct WarpOp {  // one exchange in flight: lanes of `mask` gather in `arrived`
@@ -204,7 +208,7 @@ uintptr_t host_frame = 0;   // the launching function's stack: a launch's argume
 Worker* worker_here() {
   static thread_local Worker* mine = nullptr;
   if (!mine) {
-    mine = (Worker*)mmap(nullptr, sizeof(Worker), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mine = new Worker();
     mine->time = 1;
     mine->dead_stack = -1;
     mine->shared = (unsigned char*)mmap(nullptr, 256 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -238,10 +242,10 @@ void set_error(int code, const char* text) {
   }
 }
 
-// `pc` is turned into a source line by whoever reads the message (addr2line): "@+0x…@"
+// `pc` is turned into a source line by whoever reads the message (addr2line): "@+0x…:library@"
 void fail_at(uintptr_t pc, int line, const char* format, ...) {
   Thread* t = self();
-  char what[700], where[80], text[1100];
+  char what[700], where[400], text[1100];
   va_list list;
   va_start(list, format);
   vsnprintf(what, sizeof what, format, list);
@@ -249,7 +253,7 @@ void fail_at(uintptr_t pc, int line, const char* format, ...) {
   if (pc) {
     Dl_info info;
     uintptr_t base = dladdr((void*)pc, &info) ? (uintptr_t)info.dli_fbase : 0;
-    snprintf(where, sizeof where, "@+0x%zx@", (size_t)(pc - 1 - base));
+    snprintf(where, sizeof where, "@+0x%zx:%s@", (size_t)(pc - 1 - base), base ? info.dli_fname : "");
   } else {
     snprintf(where, sizeof where, "line %d", line);
   }
@@ -489,7 +493,8 @@ void run_block(Worker* w, const KwLaunch* l, uint64_t number) {
   for (int k = 0; k < w->count; ++k) {
     w->threads[k].place = place;
     w->threads[k].state = kNew;
-    w->threads[k].passed = 0;
+    w->threads[k].passed = w->threads[k].groups = 0;
+    w->threads[k].copies.clear();
   }
   for (int k = 0; k < (w->count + 31) / 32; ++k) {
     Warp& warp = w->warps[k];
@@ -663,9 +668,12 @@ inline __attribute__((always_inline)) void access(const void* p, size_t bytes, i
   global_slow(self(), at, bytes, kind, pc, site);
 }
 
+struct Segments { uintptr_t here; std::vector<Range> found; };
+
+// The library that a kernel lies in: its constants and device variables are memory of the device
 int add_segment(dl_phdr_info* info, size_t, void* data) {
-  auto* found = (std::vector<Range>*)data;
-  const uintptr_t here = (uintptr_t)&add_segment;
+  auto* segments = (Segments*)data;
+  const uintptr_t here = segments->here;
   bool ours = false;
   for (int k = 0; k < info->dlpi_phnum; ++k) {
     const auto& p = info->dlpi_phdr[k];
@@ -677,7 +685,7 @@ int add_segment(dl_phdr_info* info, size_t, void* data) {
       const auto& p = info->dlpi_phdr[k];
       if (p.p_type != PT_LOAD) continue;
       Range r{info->dlpi_addr + p.p_vaddr, info->dlpi_addr + p.p_vaddr + p.p_memsz, ".library"};
-      found->push_back(r);
+      segments->found.push_back(r);
     }
   return 0;
 }
@@ -725,12 +733,10 @@ int kw_launch(const KwLaunch* l, const void* const* pointers, int count) {
     return 1;
   }
   record(l);
-  static bool once = false;
-  if (!once) {
-    once = true;
-    std::vector<Range> mine;
+  if (!find((uintptr_t)l->body)) {
+    Segments mine{(uintptr_t)l->body, {}};
     dl_iterate_phdr(add_segment, &mine);
-    for (const Range& r : mine) insert(r);
+    for (const Range& r : mine.found) insert(r);
   }
   lenient = false;
   for (int k = 0; k < count; ++k)
@@ -884,6 +890,35 @@ void kw_allow_shared(size_t bytes) {
     return;
   }
   shared_allowed = std::max(shared_allowed, bytes);
+}
+
+// ---------------------------------------------------------------- asynchronous copies
+
+// A copy is carried out when its group is waited for; until then the target keeps what it had
+void kw_copy_async(void* to, const void* from, size_t bytes, size_t zeros) {
+  access(from, bytes - zeros, 0, (uintptr_t)__builtin_return_address(0));
+  Thread* t = self();
+  if (t->copies.size() > 4096) kw_copy_wait(0);
+  Copy c{to, bytes, t->groups, {}};
+  memcpy(c.data, from, bytes - zeros);
+  memset(c.data + bytes - zeros, 0, zeros);
+  t->copies.push_back(c);
+}
+void kw_copy_commit() { ++self()->groups; }
+void kw_copy_wait(int pending) {
+  Thread* t = self();
+  const int upto = t->groups - pending;
+  size_t kept = 0;
+  for (size_t k = 0; k < t->copies.size(); ++k) {
+    Copy& c = t->copies[k];
+    if (c.group < upto || pending == 0) {
+      access(c.to, c.bytes, 1, (uintptr_t)__builtin_return_address(0));
+      memcpy(c.to, c.data, c.bytes);
+    } else {
+      t->copies[kept++] = c;
+    }
+  }
+  t->copies.resize(kept);
 }
 
 // ---------------------------------------------------------------- what the compiler calls
