@@ -29,9 +29,10 @@ def test_clang_alone_is_enough_for_cpp() -> None:
 
 def test_what_is_not_built_yet_is_never_called_ready() -> None:
     rows = doctor.ways(dict.fromkeys(doctor.COMPILERS, "1.0"), dict.fromkeys(doctor.PACKAGES, "1.0"), ["a GPU"])
-    states = {row.language: row.state for row in rows}
-    assert states["cpp"] == states["python"] == "ready"
-    assert {states[name] for name in ("triton", "tilelang", "cuda_c")} == {"not built yet"}
+    states = {(row.language, row.way): row.state for row in rows}
+    assert states["cpp", "native"] == states["python", "native"] == "ready"
+    assert states["triton", "interpreter"] == "ready"
+    assert {states[name, "device"] for name in ("triton", "tilelang", "cuda_c")} == {"not built yet"}
 
 
 def test_a_missing_package_comes_with_the_command_that_adds_it() -> None:

@@ -78,6 +78,8 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
 
 def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus: list[str]) -> list[Way]:
     """Languages × ways to execute them. What Kernelwright itself cannot do yet is said to be so, whatever is installed."""
+    from kernelwright.dsl.language import installed
+
     compiler = compilers["g++"] or compilers["clang++"]
     native = (
         Way("cpp", "native", "ready", compiler) if compiler else Way("cpp", "native", "missing", "g++", "apt-get install g++")
@@ -90,7 +92,8 @@ def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus
         without = "emulator" if language == "cuda_c" else "interpreter"
         gpu = gpus[0] if gpus else "no GPU found"
         rows.append(Way(language, "device", "not built yet", f"{gpu}; {has or f'{need} missing'}", add))
-        rows.append(Way(language, without, "not built yet", has or f"{need} missing", add))
+        state = "not built yet" if language not in installed() else "ready" if has else "missing"
+        rows.append(Way(language, without, state, has or f"{need} missing", add))
     return rows
 
 
