@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ _jit: Any = INTERPRETING["triton.runtime.jit"]
 _autotuner: Any = INTERPRETING["triton.runtime.autotuner"]
 _descriptor: Any = INTERPRETING["triton.tools.tensor_descriptor"]
 
+OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")
 MOST_LAUNCHES = 256
 """Launches that are put down for the compiler; distinct ones among them are far fewer."""
 
@@ -149,7 +151,26 @@ def _patch_launch() -> None:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self.rewrite()(*args, **kwargs)
 
-    kind.run, kind.__call__ = run, call
+    def warmup(self: Any, *args: Any, grid: Any = None, **kwargs: Any) -> Warmed:
+        return Warmed(self, kwargs)
+
+    kind.run, kind.__call__, kind.warmup = run, call, warmup
+
+
+class Warmed:
+    """What `kernel.warmup(…)` gives on the device: a compiled kernel that is asked for its resources and launched. The resources
+    are modest guesses; what the compiler really needs is in the verdict."""
+
+    n_regs, n_spills = 32, 0
+
+    def __init__(self, function: Any, options: Mapping[str, Any]) -> None:
+        self._function, self._options = function, {name: options[name] for name in OPTIONS if name in options}
+        self.metadata = SimpleNamespace(shared=0, num_warps=int(options.get("num_warps", 4)), name=function.fn.__name__)
+
+    def _init_handles(self) -> None: ...
+
+    def __getitem__(self, grid: Any) -> Callable[..., Any]:
+        return lambda *args: self._function.run(*args, grid=grid, warmup=False, **self._options)
 
 
 def _ranges(name: str, value: Any) -> list[memory.Range]:
