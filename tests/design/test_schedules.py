@@ -68,3 +68,25 @@ def test_an_unknown_operator_is_named() -> None:
 
 def test_concatenation_needs_no_choice_inside_a_kernel() -> None:
     assert "where(" not in source(lambda x, y: torch.cat([x, y], 1), torch.randn(3, 5), torch.randn(3, 4))
+
+
+def test_long_chains_are_stored_on_their_way() -> None:
+    def chain(x: torch.Tensor) -> torch.Tensor:
+        for _ in range(150):
+            x = torch.sin(x) * 0.9 + 0.1
+        return x
+
+    assert 2 <= kernels(designed(chain, torch.randn(17))) <= 8
+
+
+def test_a_loop_that_collects_its_steps_computes_each_once() -> None:
+    def loop(x: torch.Tensor, decay: torch.Tensor) -> torch.Tensor:
+        state, shown = torch.zeros(5), []
+        for t in range(x.shape[0]):
+            state = torch.tanh(state * decay + x[t]) * 0.5
+            shown.append(state)
+        return torch.stack(shown)
+
+    text = source(loop, torch.randn(6, 5), torch.rand(5))
+    assert text.count("tanh(") <= 8
+    designed(loop, torch.randn(6, 5), torch.rand(5))

@@ -22,6 +22,12 @@ from kernelwright.sketch import nodes
 ATTEMPTS = 400
 """Plans that are drawn before a graph is given up; each realises at least one more value."""
 
+DEEP = 120
+"""Operations that one kernel may do in a chain; a longer one (a loop over time, unrolled) is stored on its way."""
+
+SHOWN = 4
+"""Operations from which a value that is both collected and used further is stored rather than computed twice."""
+
 MakeRoot = Callable[[Workshop, v.Value, v.Contraction | None, list[v.Value]], set[int]]
 
 
@@ -70,6 +76,7 @@ class Settler:
         self.base = Workshop(self.captured, self.cores)
         self.base.tensors = list(self.captured.tensors)
         self.base.names.taken |= {t.name for t in self.captured.tensors}
+        self.forced |= _waypoints(self.outputs)
 
     def settle(self, choices: dict[str, int]) -> Workshop:
         """All kernels of the graph, with these choices for its contractions."""
@@ -163,6 +170,36 @@ class Settler:
             elif isinstance(value, v.Crafted):
                 realised[id(value)] = value
         return Plan([x for x in order if id(x) in realised], ends, light)
+
+
+def _waypoints(outputs: list[v.Value]) -> dict[int, v.Value]:
+    """Values on the way of long chains of operations that are realised, so that no expression grows without end; and steps of a loop
+    that both go on and are collected in one result, which would else be computed from the start for each part of it."""
+    order = v.topological(outputs)
+    users: dict[int, int] = {}
+    collected: set[int] = set()
+    for value in order:
+        for source in value.sources():
+            users[id(source)] = users.get(id(source), 0) + 1
+        if isinstance(value, v.Join):
+            collected |= {id(_behind_views(part)) for part in value.parts}
+    found: dict[int, v.Value] = {}
+    depth: dict[int, int] = {}
+    for value in order:
+        below = max((depth[id(source)] for source in value.sources()), default=0)
+        works = isinstance(value, v.Map | v.Fold | v.ArgFold | v.Run)
+        depth[id(value)] = 0 if isinstance(value, v.Contraction | v.Crafted) else below + works
+        shown = id(value) in collected and users.get(id(value), 0) > 1 and depth[id(value)] >= SHOWN
+        if works and (shown or depth[id(value)] > DEEP):
+            found[id(value)] = value
+            depth[id(value)] = 0
+    return found
+
+
+def _behind_views(value: v.Value) -> v.Value:
+    while isinstance(value, v.View):
+        value = value.source
+    return value
 
 
 def _add(workshop: Workshop, part: Finished) -> None:
