@@ -54,6 +54,10 @@ class Stage(Protocol):
         """After the trials: compile what was launched for a target (its sheet). Gives {"compiler": text, "kernels": [figures…]}
         with the fields of `judge.offdevice.KernelFigures`; raises `CompileFailed` with the compiler's first error."""
 
+    def host_work(self) -> Sequence[str]:
+        """Optional: work of forward that left the device, named like an operator (`dsl.offdevice.redirect.host_work`); it counts as
+        a library's."""
+
     def notes(self) -> Sequence[str]:
         """What the reader of the verdict should know about how the kernel was executed."""
 

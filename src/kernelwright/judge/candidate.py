@@ -90,7 +90,8 @@ class Contender:
             seen, self.around = self.around, _nothing
             compiled = any(name.startswith(("torch._inductor.compile_fx", "torch._inductor.codecache")) for name in sys.modules)
             launched = self.stage.launches() if self.stage else 0
-            told = {"operators": sorted(seen.operators)[:200], "copied": seen.copied, "compiler": compiled}
+            operators = seen.operators | set(getattr(self.stage, "host_work", list)())
+            told = {"operators": sorted(operators)[:200], "copied": seen.copied, "compiler": compiled}
             return {"ok": True, **told, "launches": launched}, []
         if op == "compile_for":
             with self._scene(calling=False):

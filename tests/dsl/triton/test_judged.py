@@ -137,6 +137,12 @@ def test_torch_in_place_of_a_kernel_is_no_triton_kernel(judge: Judge) -> None:
     assert found.status is not Status.correct
     kernel = KERNEL.replace("return y\n", "return torch.exp(-x * x).sum(1)\n")
     assert verdict(judge, kernel).status is Status.cheating
+    kernel = KERNEL.replace(
+        "return y\n", "return torch.from_numpy(__import__('numpy').exp(-x.cpu().numpy() ** 2).sum(1)).cuda()\n"
+    )
+    found = verdict(judge, kernel)
+    assert found.status is Status.cheating
+    assert "numpy" in found.reason
 
 
 def test_bf16_arithmetic_libdevice_and_any_combine_function(judge: Judge) -> None:

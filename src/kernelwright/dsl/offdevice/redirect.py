@@ -31,11 +31,17 @@ _FACTORIES = {
     torch.linspace, torch.eye, torch.tensor, torch.empty_strided, torch.scalar_tensor, torch.as_tensor, torch.from_numpy,
 }  # fmt: skip
 _memset = ctypes.memset
+_host_work: set[str] = set()
 
 
 def install(target: Mapping[str, Any]) -> None:
     """Make `torch.cuda` answer as on the target. `target` has the fields of a `Target`."""
     cuda_api.install(target)
+
+
+def host_work() -> list[str]:
+    """What left the device for the host's libraries so far, named like an operator. A kernel's work is done on the device."""
+    return sorted(_host_work)
 
 
 def on_device(tensor: Any) -> bool:
@@ -61,6 +67,8 @@ class Redirect(TorchFunctionMode):  # type: ignore[misc]
         kwargs = dict(kwargs or {})
         special = _SPECIAL.get(func)
         if special is not None:
+            if self.calling and special is _numpy:
+                _host_work.add("prims::numpy_on_the_host")
             return special(*args, **kwargs)
         wanted = _gpu(kwargs.get("device"))
         if wanted:
@@ -169,4 +177,4 @@ _SPECIAL: dict[Any, Any] = {
     torch.Tensor.is_cpu.__get__: lambda tensor: not on_device(tensor),
     torch.Tensor.device.__get__: _device,
 }
-__all__ = ["HOST", "Redirect", "install", "on_device", "require_device"]
+__all__ = ["HOST", "Redirect", "host_work", "install", "on_device", "require_device"]

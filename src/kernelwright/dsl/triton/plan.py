@@ -15,7 +15,7 @@ from kernelwright.errors import SketchError
 
 BLOCK = 8192
 """Elements of the largest block that a program keeps in registers."""
-LANES = 1024
+LANES = 2048
 """Elements that a program should have at least; small tiles take in neighbours of a parallel loop."""
 DOT = 16
 """The smallest extent of a matrix product's operands."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.dsl.offdevice.redirect import Redirect
+from kernelwright.dsl.offdevice.redirect import Redirect, host_work
 from kernelwright.dsl.offdevice.redirect import install as redirect
 from kernelwright.dsl.triton import ahead, interpreter
 
@@ -51,3 +51,6 @@ def notes() -> list[str]:
     if record.brain:
         told.append("bf16 arithmetic was done in fp32 and rounded after each operation")
     return told
+
+
+__all__ = ["compile_for", "host_work", "install", "launches", "notes", "scene"]
