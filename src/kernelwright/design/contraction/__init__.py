@@ -2,10 +2,9 @@
 
   problem.py    what is asked: GemmProblem, ConvProblem, AttentionProblem, and the Machine it is for
   gemm.py       tiled, streamed, dot-product and split-k matrix products
-  conv.py       convolutions and transposed convolutions as products with shifted windows (taps.py: strides and phases)
-  depthwise.py  convolutions with one channel in a group
+  conv.py       convolutions: plain.py, transposed.py, winograd.py, depthwise.py (taps.py: strides and phases)
   attention.py  softmax(q k^T) v with a running softmax
-  blocks.py     index arithmetic and block sizes
+  blocks.py     index arithmetic and block sizes; stack.py: tiles side by side
 
 Each `lower_*` takes a problem, loaders of the (lazily fused) operands and an epilogue (design/hooks.py), and returns Pieces,
 best first.

@@ -144,7 +144,7 @@ class _Gemm:
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
         wide = self.whole_panels(block(p.n, side if p.b_constant else side // 2, 16))
         tall = block(p.m, side, 6)
-        deep = p.k if p.k <= 512 else block(p.k, 384, 8)
+        deep = p.k if p.k <= 560 else block(p.k, 480, 8)
         wanted = 2 * self.machine.threads
         while self._tiles(tall, wide) < wanted:
             lower, narrower = smaller(p.m, tall, 32, 6), self.whole_panels(smaller(p.n, wide, 32, 16))

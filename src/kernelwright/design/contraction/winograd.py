@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 
 from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, smaller, span
 from kernelwright.design.contraction.problem import ConvProblem, Machine
+from kernelwright.design.contraction.stack import stack
 from kernelwright.design.contraction.taps import Line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
-from kernelwright.sketch.nodes import Assign, Binary, DType, Gemm, Index, Iota, Kernel, Number, Statement, Tensor, Tile, Var
+from kernelwright.sketch.nodes import Assign, Binary, DType, Gemm, Index, Kernel, Number, Statement, Tensor, Tile, Var
 
 NEAR, FAR = 0.75, 1.5
 """The evaluation points along columns, beside 0 and infinity: plus and minus each of these."""
@@ -45,17 +46,6 @@ def lower_winograd(
     if min(family.group_out, family.sums) < LEAST_CHANNELS or not family.fits():
         return None
     return family.piece()
-
-
-def stack(tiles: Sequence[Tile], axis: int, behind: int) -> Tile:
-    """Tiles along a new axis that has `behind` axes after it; each of them has extent 1 there already."""
-    which: Tile = Iota(nodes.Int(len(tiles)))
-    for _ in range(behind):
-        which = nodes.Unsqueeze(which, 1)
-    result: Tile = nodes.Unsqueeze(tiles[-1], axis)
-    for k in reversed(range(len(tiles) - 1)):
-        result = nodes.Where(Binary("le", which, Number(k)), nodes.Unsqueeze(tiles[k], axis), result)
-    return result
 
 
 def plus(a: Tile, b: Tile) -> Tile:
