@@ -60,21 +60,18 @@ def compare(before: Report, after: Report) -> Comparison:
 
 
 def _change(old: Record, new: Record) -> Change:
-    told = {"key": new.key, "before": _said(old), "after": _said(new)}
-    if old.correct and not new.correct:
-        return Change(kind="lost", **told)
-    if new.correct and not old.correct:
-        return Change(kind="gained", **told)
-    if old.timing is None or new.timing is None:
-        return Change(kind="same", **told)
+    kind: Kind = "same"
+    if old.correct != new.correct:
+        kind = "lost" if old.correct else "gained"
+    if old.timing is None or new.timing is None or kind != "same":
+        return Change(key=new.key, kind=kind, before=_said(old), after=_said(new))
     ratio = new.timing.speedup / old.timing.speedup
     least = max(LEAST_CHANGE, old.timing.noise, new.timing.noise)
-    kind: Kind = "same"
     if new.timing.speedup_low > old.timing.speedup_high and ratio > 1 + least:
         kind = "faster"
     elif new.timing.speedup_high < old.timing.speedup_low and ratio < 1 / (1 + least):
         kind = "slower"
-    return Change(kind=kind, ratio=ratio, **told)
+    return Change(key=new.key, kind=kind, before=_said(old), after=_said(new), ratio=ratio)
 
 
 def _said(record: Record) -> str:

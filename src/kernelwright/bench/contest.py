@@ -20,6 +20,7 @@ from kernelwright.agents.generate import generate
 from kernelwright.agents.workbench import Job
 from kernelwright.bench.collect import Entry
 from kernelwright.bench.kernels import Kernels
+from kernelwright.bench.models import Models, paid
 from kernelwright.bench.probe import probe
 from kernelwright.bench.record import Options, Outcome, Record, Step
 from kernelwright.errors import KernelFileError, KernelwrightError, TaskError
@@ -38,6 +39,7 @@ class Contest:
     drafter: Drafter
     options: Options
     out: Path
+    models: Models
     kernels: Kernels | None = None
 
     def enter(self, entry: Entry) -> Record:
@@ -53,6 +55,7 @@ class Contest:
             fields = _outcome("no_kernel", str(error))
         except KernelwrightError as error:
             fields = _outcome("failed", str(error))
+        lineage = _lineage(folder)
         common = {
             "key": entry.key,
             "suite": entry.suite,
@@ -63,7 +66,8 @@ class Contest:
             "dsl": self.options.dsl,
             "track": "hybrid" if self.options.track == "hybrid" else "pure",
             "seconds": round(time.monotonic() - started, 2),
-            "lineage": _lineage(folder),
+            "lineage": lineage,
+            "cost_usd": paid(lineage),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
         return Record(**{**common, **fields})
@@ -85,7 +89,7 @@ class Contest:
             self.judge.prepare(found.task, compile_contender="compile" in self.options.contenders, contenders=self._further())
         if kernel is not None:
             return {**seen, **self._judge(found.task, kernel, folder)}
-        return {**seen, **self._generate(found.task, folder)}
+        return {**seen, **self._generate(found.task, folder, entry.key)}
 
     def _judge(self, task: Task, kernel: Path, folder: JobFolder) -> dict[str, Any]:
         """A kernel that somebody else made."""
@@ -110,7 +114,7 @@ class Contest:
         folder.journal("judged", kernel=str(kernel), status=verdict.status, reason=verdict.reason)
         return self._judged(verdict, folder, 1)
 
-    def _generate(self, task: Task, folder: JobFolder) -> dict[str, Any]:
+    def _generate(self, task: Task, folder: JobFolder, key: str) -> dict[str, Any]:
         """A kernel of ours; with track auto, the library is allowed only where nothing pure was found."""
         fields: dict[str, Any] = {}
         for track in self._tracks():
@@ -125,7 +129,7 @@ class Contest:
                 contenders=self._further(),
             )
             try:
-                result = generate(job, self.judge, self.drafter, folder)
+                result = generate(job, self.judge, self.drafter, folder, minds=self.models.minds(key, self.options.dsl))
             except TaskError as error:
                 fields = {**_outcome("unusable_task", error.reason), "track": track}
             except KernelwrightError as error:

@@ -46,6 +46,7 @@ class Options(Frozen):
     target: str = "auto"
     track: Literal["pure", "hybrid", "auto"] = "pure"
     effort: str = "quick"
+    model: str = "builtin"
     contenders: tuple[str, ...] = ("eager", "compile")
     timing: bool = True
     scale: float = 1.0

@@ -21,6 +21,7 @@ from kernelwright.bench.collect import Entry
 from kernelwright.bench.contest import Contest, lost
 from kernelwright.bench.kernels import Kernels
 from kernelwright.bench.ledger import Ledger
+from kernelwright.bench.models import Models
 from kernelwright.bench.record import Machine, Options, Record
 from kernelwright.judge import Judge
 from kernelwright.judge.quiet import Quiet
@@ -43,7 +44,16 @@ class QuietDrafter(Drafter):
             return super().ask(entry, message, timeout=timeout)
 
 
-def run(entries: list[Entry], options: Options, out: Path, *, resume: bool, jobs: int, tell: Tell) -> Ledger:
+def run(
+    entries: list[Entry],
+    options: Options,
+    out: Path,
+    *,
+    resume: bool,
+    jobs: int,
+    tell: Tell,
+    max_cost: float | None = None,
+) -> Ledger:
     """Do what is not done yet."""
     kernels = Kernels(Path(options.kernels)) if options.kernels else None
     ledger = Ledger(out, options, describe_machine(), resume=resume, planned=len(entries))
@@ -51,8 +61,13 @@ def run(entries: list[Entry], options: Options, out: Path, *, resume: bool, jobs
     done = len(entries) - len(left)
     if not left:
         return ledger
-    with Judge(tasks_at_once=jobs) as judge, QuietDrafter(judge.quiet) as drafter, ThreadPoolExecutor(jobs) as pool:
-        contest = Contest(judge, drafter, options, out, kernels)
+    with (
+        Models(options.model, max_cost=max_cost) as models,
+        Judge(tasks_at_once=jobs) as judge,
+        QuietDrafter(judge.quiet) as drafter,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
+        contest = Contest(judge, drafter, options, out, models, kernels)
 
         def one(entry: Entry) -> Record:
             if ledger.fatal(entry.key):

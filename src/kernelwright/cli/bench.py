@@ -34,6 +34,8 @@ def bench_command(
         Literal["pure", "hybrid", "auto"], typer.Option(help="auto: hybrid only where no pure kernel was found.")
     ] = "pure",
     effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "quick",
+    model: Annotated[str, typer.Option(help="Who thinks: builtin, or openai:NAME, anthropic:NAME, …")] = "builtin",
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Dollars for the whole benchmark.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N tasks.")] = None,
     text: Annotated[
         str, typer.Option("--filter", help="Only tasks whose name contains this (several: a,b), or of this family.")
@@ -62,6 +64,7 @@ def bench_command(
         target=target,
         track=track,
         effort=effort,
+        model=model,
         contenders=_contenders(contenders),
         timing=not no_timing,
         scale=scale,
@@ -73,7 +76,7 @@ def bench_command(
         raise ConfigError("no task is left by --filter, --limit and --shard")
     title = f"{', '.join(dict.fromkeys(entry.suite for entry in entries))} in {dsl}"
     folder = out or Path("kernelwright-out") / f"bench-{'-'.join(dict.fromkeys(entry.suite for entry in entries))}-{dsl}"
-    report = _run(entries, options, folder, title, resume=resume, jobs=jobs)
+    report = _run(entries, options, folder, title, resume=resume, jobs=jobs, max_cost=max_cost)
     _show(report, folder, as_json)
     return 0
 
@@ -146,12 +149,14 @@ ACTIONS = {"compare": _compare, "report": _rewrite, "readme": _documents}
 KINDS: tuple[Kind, ...] = ("lost", "slower", "gained", "faster", "same", "only_before", "only_after")
 
 
-def _run(entries: list[Entry], options: Options, folder: Path, title: str, *, resume: bool, jobs: int) -> Report:
+def _run(
+    entries: list[Entry], options: Options, folder: Path, title: str, *, resume: bool, jobs: int, max_cost: float | None
+) -> Report:
     from kernelwright.bench.report import build, write
     from kernelwright.bench.run import run
 
     with _progress(len(entries)) as tell:
-        ledger = run(entries, options, folder, resume=resume, jobs=jobs, tell=tell)
+        ledger = run(entries, options, folder, resume=resume, jobs=jobs, tell=tell, max_cost=max_cost)
     records = [ledger.records[entry.key] for entry in entries if entry.key in ledger.records]
     report = build(title, options, ledger.sessions, records, len(entries))
     write(report, folder)
