@@ -1,0 +1,106 @@
+"""The CUDA-C coder: every example of docs/sketch.md, lowered and run by the emulator, gives what the sketch's interpreter gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from kernelwright.dsl.cuda_c import kernel, lower
+from kernelwright.sketch import interpret, nodes
+from kernelwright.sketch.parse import parse
+from kernelwright.sketch.symbolic import evaluate
+from tests.dsl.cuda_c.emulation import call, library, needs_gcc
+
+PAGE = (Path(__file__).parents[3] / "docs" / "sketch.md").read_text()
+EXAMPLES = {sketch.name: sketch for sketch in map(parse, re.findall(r"```python\n(.*?)```", PAGE, re.S))}
+MORE = """
+name = "scan_and_sort"
+x = tensor([6, 70], f32, role="input", source="0")
+sums = tensor([6, 70], f32, role="output")
+columns = tensor([6, 70], f32, role="output")
+order = tensor([6, 70], i64, role="output")
+best = tensor([6], i64, role="output")
+
+@kernel
+def rows():
+    for i in parallel(0, 6):
+        row = load(x[i, 0:70])
+        store(sums[i, 0:70], scan_sum(row, axis=0, reverse=True))
+        store(order[i, 0:70], arg_sort(row, axis=0, descending=True))
+        store(best[i:i + 1], arg_max(row, axis=0))
+
+@kernel
+def down():
+    tile = load(x[:, :])
+    store(columns[:, :], scan_max(tile, axis=0))
+
+returns(("sums", "columns", "order", "best"))
+"""
+
+pytestmark = needs_gcc
+
+
+def _tensors(sketch: nodes.Sketch) -> dict[str, torch.Tensor]:
+    torch.manual_seed(1)
+    sizes = {s.name: s.value for s in sketch.sizes} | {t.name: t.value for t in sketch.tunables}
+    dtypes: dict[str, Any] = {"f32": torch.float32, "f16": torch.float16, "i64": torch.int64, "bf16": torch.bfloat16}
+    found = {}
+    for tensor in sketch.tensors:
+        shape = [int(evaluate(extent, sizes)) for extent in tensor.shape]
+        dtype = dtypes[str(tensor.dtype)]
+        if tensor.role in ("input", "param"):
+            found[tensor.name] = torch.randint(0, 20, shape) if dtype is torch.int64 else torch.randn(shape).to(dtype)
+        elif tensor.role in ("output", "temp"):
+            fill = -1 if dtype is torch.int64 else float("nan")
+            found[tensor.name] = torch.full(shape, fill, dtype=dtype)
+    return found
+
+
+def _run(sketch: nodes.Sketch, folder: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+    """Outputs by the emulator, and by the interpreter."""
+    built = kernel.source(sketch)
+    tensors = _tensors(sketch)
+    given = {t.name: tensors[t.name].clone() for t in sketch.tensors if t.role in ("input", "param")}
+    opened = library(built.text, folder)
+    for step in built.steps:
+        assert isinstance(step, kernel.Entry)
+        call(opened[step.name], *(tensors[name] for name in step.tensors))
+    return tensors, interpret.run(sketch, given)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_examples(name: str, tmp_path: Path) -> None:
+    sketch = EXAMPLES[name]
+    if any(size.dynamic for size in sketch.sizes):
+        pytest.skip("sizes at run time are for another test")
+    found, wanted = _run(sketch, tmp_path)
+    for output, value in wanted.items():
+        torch.testing.assert_close(found[output], value, rtol=1e-4, atol=1e-5)
+
+
+def test_scans_and_sorts(tmp_path: Path) -> None:
+    found, wanted = _run(parse(MORE), tmp_path)
+    for output, value in wanted.items():
+        torch.testing.assert_close(found[output], value, rtol=1e-4, atol=1e-5)
+
+
+def test_products_are_blocked_in_registers() -> None:
+    text = kernel.source(EXAMPLES["linear_relu"]).text
+    assert "__shared__ float left[" in text
+    assert "sum[i][j] += x[i] * y[j]" in text
+
+
+def test_rows_are_reduced_by_shuffles() -> None:
+    assert "swap_lanes(" in kernel.source(EXAMPLES["layernorm"]).text
+
+
+def test_the_file_stands_alone() -> None:
+    text = lower(EXAMPLES["softmax"])
+    compile(text, "kernel.py", "exec")
+    assert "import kernelwright" not in text
+    assert 'device="cuda"' in text
+    assert "class ModelNew" in text
