@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from kernelwright.judge.verdict import Build, Mismatch, Status, Timing, Verdict
+from kernelwright.judge.verdict import Build, CompiledFor, Mismatch, Status, Timing, Verdict
 
 BAR_WIDTH = 24
 
@@ -22,6 +22,8 @@ def verdict_panel(verdict: Verdict) -> Panel:
     parts: list[RenderableType] = [Text(verdict.reason)]
     if verdict.timing:
         parts += [Text(""), _timing(verdict.timing)]
+    if verdict.compiled_for:
+        parts += [Text(""), _compiled(verdict.compiled_for)]
     if verdict.mismatch:
         parts += [Text(""), _mismatch(verdict.mismatch)]
     if verdict.build:
@@ -66,6 +68,19 @@ def _bar(fraction: float) -> Text:
     filled = min(BAR_WIDTH, max(0, round(fraction * BAR_WIDTH)))
     beyond = "  (served from cache, or less work than the reference)" if fraction > 1.05 else ""
     return Text.assemble(("█" * filled, "cyan"), ("░" * (BAR_WIDTH - filled), "dim"), f" {fraction:.0%}", (beyond, "dim"))
+
+
+def _compiled(targets: dict[str, CompiledFor]) -> Table:
+    """What the compilers of targets that are not at hand say; a time among it is a prediction and called so."""
+    table = Table.grid(padding=(0, 2))
+    for name, figures in targets.items():
+        said = [f"{figures.registers} registers", f"{figures.shared_memory} B shared", f"{figures.spills} B spilled"]
+        if figures.occupancy is not None:
+            said.append(f"occupancy {figures.occupancy:.0%} (limited by {figures.limiter})")
+        table.add_row(name, figures.architecture, ", ".join(said))
+        if figures.predicted_ms is not None:
+            table.add_row("", "", Text(f"predicted, not measured: {figures.predicted_ms:.3g} ms", style="dim"))
+    return table
 
 
 def _mismatch(mismatch: Mismatch) -> Table:
