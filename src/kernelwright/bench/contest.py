@@ -127,6 +127,7 @@ class Contest:
                 compile_contender="compile" in self.options.contenders,
                 target=self.options.target,
                 contenders=self._further(),
+                tune_seconds=preset(self.options.effort).tune_seconds,
             )
             try:
                 result = generate(job, self.judge, self.drafter, folder, minds=self.models.minds(key, self.options.dsl))

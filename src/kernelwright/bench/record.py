@@ -50,7 +50,7 @@ class Options(Frozen):
     contenders: tuple[str, ...] = ("eager", "compile")
     timing: bool = True
     scale: float = 1.0
-    max_reference_seconds: float = 10.0
+    max_reference_seconds: float = 5.0
     kernels: str | None = None
 
 

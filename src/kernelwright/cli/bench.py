@@ -43,7 +43,7 @@ def bench_command(
     shard: Annotated[str, typer.Option(help="I/N: the I-th of N equal parts, evenly spread.")] = "",
     kernels: Annotated[Path | None, typer.Option(help="Judge the kernels of this folder instead of making some.")] = None,
     contenders: Annotated[str, typer.Option(help="What to time against, with commas; eager always is.")] = ",".join(CONTENDERS),
-    max_reference_seconds: Annotated[float, typer.Option(min=0.001, help="References slower than this are not run.")] = 10.0,
+    max_reference_seconds: Annotated[float, typer.Option(min=0.001, help="References slower than this are not run.")] = 5.0,
     scale: Annotated[float, typer.Option(min=0.001, max=1.0, help="Multiply every size of a task by this.")] = 1.0,
     jobs: Annotated[int, typer.Option(min=1, help="Tasks at a time; only one of them is timed.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,

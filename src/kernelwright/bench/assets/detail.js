@@ -51,9 +51,20 @@ function verdictTab(record, verdict) {
   ]);
 }
 
+// A fact of a step in words; hashes are shortened, what is empty is left out.
+function fact([name, value]) {
+  if (value === null || value === "" || (typeof value === "object" && !Object.keys(value).length)) return null;
+  const brief = (item) => typeof item === "string" && /^[0-9a-f]{16,}$/.test(item) ? item.slice(0, 8) : typeof item === "number" ? String(+item.toPrecision(4)) : String(item);
+  if (Array.isArray(value)) return name + ": " + value.map(brief).join("; ");
+  return name + ": " + (typeof value === "object" ? Object.entries(value).map(([key, item]) => key + " " + brief(item)).join(", ") : brief(value));
+}
+
 function lineageTab(record) {
-  return make("ol", { class: "steps" }, record.lineage.map((step) => make("li", {}, make("b", {}, step.step), make("span", { class: "at" }, `after ${step.seconds.toFixed(1)} s`),
-    make("div", { class: "facts" }, Object.entries(step.facts).map(([name, value]) => `${name}: ${typeof value === "object" ? JSON.stringify(value) : value}`).join("   ")))));
+  return make("ol", { class: "steps" }, record.lineage.map((step) => {
+    const { reason, ...rest } = step.facts;
+    return make("li", {}, make("b", {}, step.step), make("span", { class: "at" }, `after ${step.seconds.toFixed(1)} s`), reason ? make("div", {}, String(reason)) : null,
+      make("div", { class: "facts" }, Object.entries(rest).map(fact).filter(Boolean).join("  ·  ")));
+  }));
 }
 
 async function detail(record) {
