@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.design import build as b
+from kernelwright.design.operators.linear import summed
 from kernelwright.design.operators.table import Result, rule
 from kernelwright.design.values import FLOATS, ArgFold, Run, Value, View
 from kernelwright.sketch.nodes import DType
@@ -18,7 +19,15 @@ def _axes(x: Value, axes: Any) -> tuple[int, ...]:
 
 @rule("sum", "sum.dim_IntList")
 def sum_(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) -> Value:
-    return b.fold("sum", b.cast(x, out.dtype), _axes(x, axes), keep)
+    return _total(b.cast(x, out.dtype), _axes(x, axes), keep)
+
+
+def _total(x: Value, axes: tuple[int, ...], keep: bool) -> Value:
+    """A sum; along the outputs of a linear map it is taken before the product."""
+    found = summed(x, axes[0]) if len(axes) == 1 else None
+    if found is None:
+        return b.fold("sum", x, axes, keep)
+    return b.unsqueeze(found, axes[0]) if keep else found
 
 
 @rule("prod")
@@ -28,7 +37,9 @@ def prod(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) 
 
 @rule("mean")
 def mean(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) -> Value:
-    return b.mean(b.cast(x, out.dtype), _axes(x, axes), keep)
+    x, places = b.cast(x, out.dtype), _axes(x, axes)
+    count = math.prod(x.shape[a] for a in places)
+    return b.div(_total(x, places, keep), count) if count else b.mean(x, places, keep)
 
 
 rule("amax")(lambda out, x, axes=(), keepdim=False: b.fold("max", x, _axes(x, list(axes)), keepdim))
