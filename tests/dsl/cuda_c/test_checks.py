@@ -79,7 +79,9 @@ pytestmark = needs_gcc
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Emulated:
     """All kernels in one build."""
-    texts = [SUM.replace(old, new).replace("NAME", name) if old else SUM.replace("NAME", name) for name, (old, new) in BUGS.items()]
+    texts = [
+        SUM.replace(old, new).replace("NAME", name) if old else SUM.replace("NAME", name) for name, (old, new) in BUGS.items()
+    ]
     folder: Path = tmp_path_factory.mktemp("checks")
     return library("".join(texts) + MORE, folder)
 

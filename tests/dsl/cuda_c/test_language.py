@@ -91,6 +91,33 @@ template <bool waits> __global__ void copies(const float4* x, float* y) {
   y[threadIdx.x] = s[127 - threadIdx.x];
 }
 
+// m16n8k16 by hand: fragments by ldmatrix, product by mma.sync
+__global__ void by_hand(const half* a, const half* b, float* c) {
+  __shared__ __align__(16) half as[16][16];
+  __shared__ __align__(16) half bs[16][8];
+  const int t = threadIdx.x;
+  unsigned at = (unsigned)__cvta_generic_to_shared(&as[t / 2][t % 2 * 8]);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 16;\n" :: "r"(at), "l"(a + t * 8) : "memory");
+  asm volatile("cp.async.commit_group;\n" ::);
+  for (int k = t; k < 128; k += 32) bs[k / 8][k % 8] = b[k];
+  asm volatile("cp.async.wait_group %0;\n" :: "n"(0));
+  __syncthreads();
+  unsigned x[4], y[2];
+  float s[4] = {0, 0, 0, 0};
+  unsigned row = (unsigned)__cvta_generic_to_shared(&as[t % 16][t / 16 * 8]);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(row));
+  unsigned column = (unsigned)__cvta_generic_to_shared(&bs[t % 16][0]);
+  asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];\n" : "=r"(y[0]), "=r"(y[1]) : "r"(column));
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};\n"
+      : "=f"(s[0]), "=f"(s[1]), "=f"(s[2]), "=f"(s[3])
+      : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "r"(y[0]), "r"(y[1]), "f"(s[0]), "f"(s[1]), "f"(s[2]), "f"(s[3]));
+  for (int k = 0; k < 4; ++k) c[(t / 4 + 8 * (k / 2)) * 8 + t % 4 * 2 + k % 2] = s[k];
+}
+
+extern "C" void run_by_hand(const half* a, const half* b, float* c) { by_hand<<<1, 32>>>(a, b, c); }
 extern "C" void run_warps(const float* x, float* y) { warps<<<1, 32>>>(x, y); }
 extern "C" void run_groups(const float* x, float* y) { groups<<<1, 64>>>(x, y); }
 extern "C" int run_counting(int* bins, const int* keys, float* total, int n) {
@@ -166,6 +193,12 @@ def test_tensor_cores(kernels: Emulated) -> None:
     a, b, c = torch.randn(16, 16).half(), torch.randn(16, 16).half(), torch.zeros(16, 16)
     call(kernels.run_tensor_cores, a, b, c)
     assert torch.allclose(c, 2 * (a.float() @ b.float().T + 1), atol=1e-3)
+
+
+def test_inline_ptx(kernels: Emulated) -> None:
+    a, b, c = torch.randn(16, 16).half(), torch.randn(16, 8).half(), torch.zeros(16, 8)
+    call(kernels.run_by_hand, a, b, c)
+    assert torch.allclose(c, a.float() @ b.float(), atol=1e-3)
 
 
 def test_asynchronous_copies_arrive_at_the_wait(kernels: Emulated) -> None:

@@ -38,7 +38,10 @@ def test_lines_stay() -> None:
     ("launch", "expected"),
     [
         ("k<<<g, b>>>(x, y);", '::kw::Launch(__LINE__, "k", g, b)([&](auto... kw_v) { k(kw_v...); }, x, y);'),
-        ("ns::k<T, 3><<<g, b, s, t>>>();", '::kw::Launch(__LINE__, "ns::k", g, b, s, t)([&](auto... kw_v) { ns::k<T, 3>(kw_v...); });'),
+        (
+            "ns::k<T, 3><<<g, b, s, t>>>();",
+            '::kw::Launch(__LINE__, "ns::k", g, b, s, t)([&](auto... kw_v) { ns::k<T, 3>(kw_v...); });',
+        ),
         ("if (n) k<<<(n + 1) / 2, 32>>>(f(x, 1));", "k(kw_v...); }, f(x, 1));"),
     ],
 )

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
-from kernelwright.dsl.cfamily.types import COMPUTED, literal, neutral
-from kernelwright.dsl.cfamily.values import Storage, Value
-from kernelwright.dsl.cpp.elements import Elements, Index, Lines
-from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put
+from kernelwright.dsl.cfamily.types import COMPUTED, HALVES, STORED, literal, neutral
+from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Scalar
+from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root
+from kernelwright.sketch.nodes import DType
 
 WARP = 32
 
@@ -48,7 +48,7 @@ class _Writer:
         self.lines.count([*self.values, *(s for tests in self.conditions for s in tests)])
         self.out: list[str] = []
 
-    def tests(self, root: object) -> list[object]:
+    def tests(self, root: Root) -> list[Scalar]:
         """What must hold for a store to lie inside its tensor."""
         if not isinstance(root, Put):
             return []
@@ -89,7 +89,7 @@ class _Writer:
         for root, value, tests in zip(self.nest.roots, self.values, self.conditions, strict=True):
             if isinstance(root, only) and isinstance(root, Fill | Put):
                 text = self.lines.write(value, 1, False)
-                body.append(self.store(root, text, [self.lines.write(t, 1, False) for t in tests]))  # type: ignore[arg-type]
+                body.append(self.store(root, text, [self.lines.write(t, 1, False) for t in tests]))
         return [*self.inner_lines(), *body]
 
     def inner_lines(self) -> list[str]:
@@ -150,7 +150,8 @@ class _Writer:
     def whole(self, folds: list[Fold], names: list[str], starts: list[str], body: list[str], inner: list[int]) -> Written:
         """One result: all threads, then warps by shuffles, then the warps' results through shared memory."""
         total = to_c(self.count(inner))
-        self.out += [*starts, f"for ({self.kind} e = threadIdx.x; e < {total}; e += {self.threads}) {{", *self.decode("e", inner), *body, "}"]
+        walk = f"for ({self.kind} e = threadIdx.x; e < {total}; e += {self.threads}) {{"
+        self.out += [*starts, walk, *self.decode("e", inner), *body, "}"]
         for fold, name in zip(folds, names, strict=True):
             self.out += self.shuffles(fold, name, min(WARP, self.threads))
             self.out += self.meet(fold, name)
@@ -198,10 +199,13 @@ class _Writer:
         self.out += [
             f"for ({self.kind} f = threadIdx.x; f < {to_c(self.count(free))}; f += {self.threads}) {{",
             *self.decode("f", free), *starts,
-            *(f"for ({self.kind} {self.nest.vars[a]} = 0; {self.nest.vars[a]} < {to_c(self.nest.shape[a])}; ++{self.nest.vars[a]}) {{" for a in inner),
-            *body, *("}" for _ in inner), *self.results(folds, names), "}",
+            *(self.walk(a) for a in inner), *body, *("}" for _ in inner), *self.results(folds, names), "}",
         ]  # fmt: skip
         return self.done()
+
+    def walk(self, axis: int) -> str:
+        var = self.nest.vars[axis]
+        return f"for ({self.kind} {var} = 0; {var} < {to_c(self.nest.shape[axis])}; ++{var}) {{"
 
     def grouped(
         self, folds: list[Fold], names: list[str], starts: list[str], body: list[str], free: list[int], inner: list[int]
@@ -225,15 +229,10 @@ class _Writer:
         return self.done()
 
 
-def put(root: Put, pointer: str, place: str, text: str, dtype: object) -> str:
+def put(root: Put, pointer: str, place: str, text: str, dtype: DType) -> str:
     """One store into a tensor, atomic where the sketch says so."""
-    from kernelwright.dsl.cfamily.types import HALVES, STORED
-
     if root.mode == "set":
-        return f"{pointer}[{place}] = {expressions.store(text, dtype)};"  # type: ignore[arg-type]
+        return f"{pointer}[{place}] = {expressions.store(text, dtype)};"
     suffix = f"_{dtype}" if dtype in HALVES and root.mode == "add" else ""
-    value = text if suffix else f"{STORED[dtype]}({text})"  # type: ignore[index]
+    value = text if suffix else f"{STORED[dtype]}({text})"
     return f"atomic_{root.mode}{suffix}(&{pointer}[{place}], {value});"
-
-
-__all__ = ["Storage", "Value", "Written", "put", "write"]

@@ -44,12 +44,12 @@ class KwTensor(ctypes.Structure):
 class KwValue(ctypes.Structure):
     """An argument or result."""
 
-    _fields_ = [("kind", ctypes.c_int32), ("count", ctypes.c_int32), ("i", ctypes.c_int64), ("d", ctypes.c_double), ("p", ctypes.c_void_p)]
+    _fields_ = [
+        ("kind", ctypes.c_int32), ("count", ctypes.c_int32), ("i", ctypes.c_int64), ("d", ctypes.c_double), ("p", ctypes.c_void_p),
+    ]  # fmt: skip
 
 
-_Python = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(KwValue), ctypes.c_int, ctypes.POINTER(KwValue)
-)
+_Python = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(KwValue), ctypes.c_int, ctypes.POINTER(KwValue))
 
 
 def install() -> None:

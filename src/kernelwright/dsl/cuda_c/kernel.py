@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from kernelwright.dsl.cfamily.graph import GraphBuilder, walk
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, from_index, poly, to_c
 from kernelwright.dsl.cfamily.types import STORED
-from kernelwright.dsl.cfamily.values import Block, CommentEffect, Effect, KeepEffect, LoopEffect, StoreEffect, Value
+from kernelwright.dsl.cfamily.values import HEAVY, Block, CommentEffect, Effect, KeepEffect, LoopEffect, StoreEffect, Value
 from kernelwright.dsl.cpp.elements import TensorPlace
-from kernelwright.dsl.cpp.kernel import Entry, Source, _c_name, _root, indent
 from kernelwright.dsl.cpp.keeping import Usage, decide
+from kernelwright.dsl.cpp.kernel import Entry, Source, _c_name, _root, indent
 from kernelwright.dsl.cpp.nest import Surroundings
 from kernelwright.dsl.cpp.schedule import _names, _region_shape
 from kernelwright.dsl.cuda_c import product_kernel
@@ -26,10 +26,11 @@ THREADS = 256
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 FLAT_ELEMENTS = 1024
 """Elements of a store at the top of a kernel that one block takes."""
-_WORDS = (
-    "threads blocks grid block scratch scratch_of_block meeting meeting_point total part first last from to rank mine theirs before e f g o half "
-    "row_block column_block sum left right tx ty row0 column0 k0 i j x0 y0 min max warpSize left right element at deep FUNCTION rest"
-)
+_WORDS = """
+threads blocks grid block scratch scratch_of_block meeting meeting_point total part first last from to rank mine theirs before
+e f g o half row_block column_block sum left right tx ty row0 column0 k0 i j x0 y0 min max warpSize element at deep FUNCTION rest
+"""
+"""C names of the generated code itself, and of CUDA, that no tile may have."""
 
 
 @dataclass
@@ -69,7 +70,9 @@ def source(sketch: nodes.Sketch) -> Source:
         group.append((f"launch_{_c_name(step.name)}", writer.used, step))
     flush()
     body = "\n".join(functions)
-    headers = "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <cstdint>\n"
+    headers = (
+        "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <cstdint>\n"
+    )
     host = _SCRATCH if "scratch_memory(" in body else ""
     return Source(f"{headers}\n{prelude(body)}{host}\n{body}", tuple(entries))
 
@@ -125,8 +128,9 @@ class KernelWriter:
         for number in range(count):
             # graph and storages are made anew for each launch: values are computed where they are needed
             builder, block, usage = self.graph()
-            part = self.parts(block)[number] if count > 1 or self.splits(block) else list(block.effects)
-            self.launches.append(self.launch(builder, block, usage, part, f"{_c_name(self.kernel.name)}_{number + 1}" if count > 1 else _c_name(self.kernel.name)))
+            part = self.parts(block)[number] if self.splits(block) else list(block.effects)
+            name = f"{_c_name(self.kernel.name)}_{number + 1}" if count > 1 else _c_name(self.kernel.name)
+            self.launches.append(self.launch(builder, usage, part, name))
         head = f"// {self.kernel.doc}\n" if self.kernel.doc else ""
         return head + "\n".join(launch.text for launch in self.launches) + "\n" + self.host()
 
@@ -147,16 +151,18 @@ class KernelWriter:
     def splits(self, block: Block) -> bool:
         """True if the top of the kernel can be cut into launches: no part reads a carried or kept tile of another."""
         parts = self.parts(block)
-        for number, part in enumerate(parts):
+        for part in parts:
             own = {id(c.storage) for e in part if isinstance(e, LoopEffect) for c in e.carried}
             for value in _needed(part):
                 if value.op == "stored" and value.home is block and id(value.storage) not in own:
                     return False
-                if value.kept and value.op == "load" and value.home is block and not any(
-                    isinstance(e, KeepEffect) and e.value is value for e in part
+                if (
+                    value.kept
+                    and value.op == "load"
+                    and value.home is block
+                    and not any(isinstance(e, KeepEffect) and e.value is value for e in part)
                 ):
                     return False
-            del number
         return True
 
     @staticmethod
@@ -164,12 +170,11 @@ class KernelWriter:
         parts: list[list[Effect]] = []
         loose: list[Effect] = []
         for effect in block.effects:
-            if isinstance(effect, LoopEffect) and effect.kind == "parallel" and not effect.carried:
-                if any(not isinstance(e, CommentEffect) for e in loose):
-                    parts.append(loose)
-                parts.append([effect])
-                loose = []
-            elif isinstance(effect, StoreEffect) and not any(isinstance(e, KeepEffect | LoopEffect) for e in loose) and _flat(effect):
+            if (isinstance(effect, LoopEffect) and effect.kind == "parallel" and not effect.carried) or (
+                isinstance(effect, StoreEffect)
+                and _flat(effect)
+                and not any(isinstance(e, KeepEffect | LoopEffect) for e in loose)
+            ):
                 if any(not isinstance(e, CommentEffect) for e in loose):
                     parts.append(loose)
                 parts.append([effect])
@@ -182,16 +187,15 @@ class KernelWriter:
 
     # ------------------------------------------------------------ one launch
 
-    def launch(self, builder: GraphBuilder, block: Block, usage: Usage, part: list[Effect], name: str) -> Launch:
+    def launch(self, builder: GraphBuilder, usage: Usage, part: list[Effect], name: str) -> Launch:
         around = Surroundings(self.places, builder.ranges, set(builder.storage_names), self.axis_names)
         lines: list[str] = []
         blocks = poly(1)
         inside = Block(None, part)
         effects = [e for e in part if not isinstance(e, CommentEffect)]
         first = effects[0] if effects else None
-        chain: list[LoopEffect] = []
         if len(effects) == 1 and isinstance(first, LoopEffect) and first.kind == "parallel" and not first.carried:
-            chain = self.chain(first, usage)
+            chain = self.chain(first)
             lines, blocks = self.positions(chain)
             inside = chain[-1].body
             found = product_kernel.find(inside)
@@ -199,12 +203,13 @@ class KernelWriter:
                 writer = product_kernel.Writer(around, found, self.position, builder.fresh)
                 cut = writer.write()
                 if cut is not None:
-                    tiles = [f"const int column_block = rest % {cut[1]}, row_block = rest / {cut[1]} % {cut[0]};", f"rest /= {cut[0] * cut[1]};"]
-                    head = ["int64_t rest = blockIdx.x;", *tiles, *lines]
-                    return self.finished(name, [*head, *writer.out], blocks * (cut[0] * cut[1]), product_kernel.THREADS, poly(0))
+                    high, wide = cut
+                    tiles = f"const int column_block = rest % {wide}, row_block = rest / {wide} % {high};"
+                    head = ["int64_t rest = blockIdx.x;", tiles, f"rest /= {high * wide};", *lines]
+                    return self.finished(name, [*head, *writer.out], blocks * (high * wide), product_kernel.THREADS, poly(0))
         elif len(effects) == 1 and isinstance(first, StoreEffect) and _flat(first):
             return self.flat(builder, usage, around, first, name)
-        threads = self.threads(builder, usage, inside)
+        threads = self.threads(inside)
         scheduler = BlockScheduler(builder, usage, around, 0, threads=threads, position=self.position)
         scheduler.watched = {_c_name(n) for n in self.written & self.read}
         scheduler.block(inside)
@@ -216,7 +221,7 @@ class KernelWriter:
         head = ["int64_t rest = blockIdx.x;", *lines] if lines else []
         return self.finished(name, [*head, *body], blocks, threads, scheduler.scratch_bytes)
 
-    def chain(self, loop: LoopEffect, usage: Usage) -> list[LoopEffect]:
+    def chain(self, loop: LoopEffect) -> list[LoopEffect]:
         """Loops that are nothing but parallel, one inside the other."""
         chain = [loop]
         while True:
@@ -238,7 +243,7 @@ class KernelWriter:
             blocks = blocks * trips
         return lines, blocks
 
-    def threads(self, builder: GraphBuilder, usage: Usage, inside: Block) -> int:
+    def threads(self, inside: Block) -> int:
         """Threads of a block: as many as the largest tile has use for."""
         most = 1
         for value in _needed(inside.effects):
@@ -309,15 +314,13 @@ def _entry(
         for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
         if entry.by_array
     ]
-    calls = [f"  {function}({', '.join([*(_c_name(t) for t in used), *dynamic])});\n" for function, used, _ in group]
+    calls = [f"  {function}({', '.join([*map(_c_name, used), *dynamic])});\n" for function, used, _ in group]
     text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
     return entry, text
 
 
 def _flat(effect: StoreEffect) -> bool:
     """True for a store whose elements are computed from tensors alone."""
-    from kernelwright.dsl.cfamily.values import HEAVY
-
     return all(v.op not in HEAVY and v.op not in ("stored", "take") and not v.kept for v in _needed([effect]))
 
 

@@ -11,10 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, literal
-from kernelwright.dsl.cfamily.values import HEAVY, Block, Carried, CommentEffect, LoopEffect, PickAccess, Storage, StoreEffect, Value
+from kernelwright.dsl.cfamily.values import (
+    HEAVY,
+    Block,
+    Carried,
+    CommentEffect,
+    LoopEffect,
+    PickAccess,
+    Storage,
+    StoreEffect,
+    Value,
+)
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Scalar
 from kernelwright.dsl.cpp.nest import Nest, Put, Surroundings
 from kernelwright.dsl.cpp.schedule import _head, _region_shape
@@ -101,11 +110,19 @@ def find(block: Block) -> Body | None:
         if len(inside) != 1 or not isinstance(inside[0], LoopEffect):
             return None
         nested = inside[0]
-        if item.final is None or item.final.op != "stored" or len(nested.carried) != 1 or item.final.storage is not nested.carried[0].storage:
+        if item.final is None or item.final.op != "stored" or len(nested.carried) != 1:
+            return None
+        if item.final.storage is not nested.carried[0].storage:
             return None
         at = nested
     final = items[-1].final
-    if final is None or final.op != "gemm" or len(final.args) != 3 or final.args[2] is not items[-1].inside or len(final.shape) != 2:
+    if (
+        final is None
+        or final.op != "gemm"
+        or len(final.args) != 3
+        or final.args[2] is not items[-1].inside
+        or len(final.shape) != 2
+    ):
         return None
     if items[0].initial is None or not _light(items[0].initial) or not all(_light(x) for x in final.args[:2]):
         return None
@@ -249,7 +266,9 @@ class Writer:
         k = self.fresh("k")
         known = {**nest.ranges.known, k: (poly(0), poly(depth - 1))}
         self.stage(nest, known, a, (cut.row, poly(k)), k, cut.rows, "left", block_rows, "row0", rows, depth, step)
-        self.stage(nest, known, b, (poly(k), cut.column), k, cut.columns, "right", block_columns, "column0", columns, depth, step)
+        self.stage(
+            nest, known, b, (poly(k), cut.column), k, cut.columns, "right", block_columns, "column0", columns, depth, step
+        )
         out += [
             "__syncthreads();",
             "#pragma unroll",
@@ -337,7 +356,9 @@ class Writer:
     def finish(self, nest: Nest, cut: Cut, rows: int, columns: int, high: int, wide: int) -> None:
         """The stores, each element from its register."""
         for store in self.body.stores:
-            elements = _Capturing(self.around.tensors, nest.ranges, dict.fromkeys(nest.vars.values(), 1)).of_accumulator(self.body)
+            elements = _Capturing(self.around.tensors, nest.ranges, dict.fromkeys(nest.vars.values(), 1)).of_accumulator(
+                self.body
+            )
             tensor = self.around.tensors[store.tensor]
             value = elements.of(store.value, _own(store.value, nest.index))
             positions = elements.positions(store.axes, nest.index)
@@ -356,7 +377,9 @@ class Writer:
             self.out += self.each(nest, cut, rows, columns, high, wide, [*body, *(["}"] if tested else [])])
 
 
-_TAKEN = {"sum", "i", "j", "k", "k0", "e", "at", "deep", "element", "row_at", "column_at", "row0", "column0", "tx", "ty", "left", "right", "x", "y", "row_block", "column_block"}  # fmt: skip
+_WORDS = "sum i j k k0 e at deep element row_at column_at row0 column0 tx ty left right x y row_block column_block"
+_TAKEN = frozenset(_WORDS.split())
+"""C names of a product kernel that no tile may have."""
 
 
 def _own(value: Value, index: Index) -> Index:
@@ -369,6 +392,3 @@ def _size(nest: Nest, axes: list[int]) -> int:
     for axis in axes:
         size *= nest.shape[axis].constant or 1
     return size
-
-
-__all__ = ["Body", "Writer", "expressions", "find"]

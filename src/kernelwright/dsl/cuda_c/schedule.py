@@ -33,6 +33,7 @@ class BlockScheduler(Scheduler):
     unwritten: set[str] = field(default_factory=set)  # read since the last barrier
     watched: set[str] = field(default_factory=set)  # C names of tensors that this kernel both reads and writes
     in_parallel: bool = True
+    kept: list[Storage] = field(default_factory=list)
 
     # ------------------------------------------------------------ barriers
 
@@ -51,8 +52,6 @@ class BlockScheduler(Scheduler):
             self.barrier()
         self.unread |= writes
         self.unwritten |= reads
-
-    kept: list[Storage] = field(default_factory=list)
 
     def emit(self, nest: Nest, shape: tuple[Poly, ...]) -> None:
         written = cooperate.write(nest, self.threads, self.position)
@@ -117,12 +116,9 @@ class BlockScheduler(Scheduler):
         self.begin_carried(loop)
         self.barrier()
         self.out.append(_head(loop).replace("int64_t", self.position, 1) + " {")
-        kept, shared, scratch = len(self.kept), self.shared, self.scratch_bytes
         self.inside(loop)
         self.barrier()
         self.out.append("}")
-        # tiles declared inside end with the iteration; shared arrays of a scope share their place with later ones only if we say so
-        del kept, shared, scratch
         self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
 
 

@@ -61,9 +61,10 @@ def scan(scheduler: BlockScheduler, value: Value) -> None:
         out += [walk, *body, *both, "}", "}"]
     else:
         combine = expressions.reduction(op, "total", "part[o]", x.dtype)
+        long = f"(({to_c(extent)} + {threads - 1}) / {threads})"
         stretch = [
-            f"const {position} first = min_of<{position}>(threadIdx.x * (({to_c(extent)} + {threads - 1}) / {threads}), {to_c(extent)});",
-            f"const {position} last = min_of<{position}>(first + ({to_c(extent)} + {threads - 1}) / {threads}, {to_c(extent)});",
+            f"const {position} first = min_of<{position}>(threadIdx.x * {long}, {to_c(extent)});",
+            f"const {position} last = min_of<{position}>(first + {long}, {to_c(extent)});",
         ]
         part_walk = f"for ({position} {scanned} = first; {scanned} < last; ++{scanned}) {{"
         scheduler.shared += 8 * threads

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, literal
-from kernelwright.dsl.cfamily.values import VIEWS, Storage, Value
+from kernelwright.dsl.cfamily.values import VIEWS, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines
 from kernelwright.dsl.cpp.keeping import cost_of
 from kernelwright.dsl.cpp.nest import Fill, Nest
@@ -84,7 +84,8 @@ def product(scheduler: BlockScheduler, value: Value) -> None:
         decode.append(f"const {position} {nest.vars[d]} = {rest} % ({to_c(value.shape[d])});")
         rest = f"({rest} / ({to_c(value.shape[d])}))"
     # a single number is held by every thread alike, so every thread computes it
-    head = "{ const int f = 0;" if storage.scalar else f"for ({position} f = threadIdx.x; f < {to_c(total)}; f += {scheduler.threads}) {{"
+    head = f"for ({position} f = threadIdx.x; f < {to_c(total)}; f += {scheduler.threads}) {{"
+    head = "{ const int f = 0;" if storage.scalar else head
     scheduler.out += [
         "{", *lines.lines[0], head, *decode, f"{kind} sum[{high}][{wide}];", *begin,
         f"for ({position} {k} = 0; {k} < {to_c(depth)}; ++{k}) {{", *body, "}", *end, "}", "}",
@@ -131,6 +132,3 @@ def _factor(extent: Poly) -> int:
 
 def _over(extent: Poly, by: int) -> Poly:
     return extent if by == 1 else poly((extent.constant or by) // by)
-
-
-__all__ = ["Storage", "product", "settle"]

@@ -115,7 +115,9 @@ def _run(command: list[str], what: str, work: str = "") -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     except FileNotFoundError:
-        raise BuildFailed(f"{command[0]} was not found; it is needed to emulate CUDA. Install it with: apt install g++") from None
+        raise BuildFailed(
+            f"{command[0]} was not found; it is needed to emulate CUDA. Install it with: apt install g++"
+        ) from None
     except subprocess.TimeoutExpired:
         raise BuildFailed(f"{what} did not compile within {SECONDS:.0f} s") from None
     if done.returncode:
@@ -124,7 +126,9 @@ def _run(command: list[str], what: str, work: str = "") -> None:
 
 def readable(errors: str, work: str = "") -> str:
     """The compiler's errors without the emulator's own names."""
-    lines = [line for line in errors.splitlines() if ": error:" in line or ": fatal error:" in line or "undefined reference" in line]
+    lines = [
+        line for line in errors.splitlines() if ": error:" in line or ": fatal error:" in line or "undefined reference" in line
+    ]
     text = "\n".join(lines[:ERRORS_SHOWN]) or errors[-2000:]
     text = re.sub(r"\bkw_(threadIdx|blockIdx|blockDim|gridDim)_([xyz])\(\)", r"\1.\2", text)
     return text.replace(f"{work}/", "") if work else text

@@ -12,7 +12,6 @@ import subprocess
 from dataclasses import dataclass, field
 from typing import Any
 
-
 _CDLL = ctypes.CDLL  # whoever redirects it later redirects it to us
 
 

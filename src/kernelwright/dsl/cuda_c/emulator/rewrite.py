@@ -14,6 +14,7 @@ from itertools import count
 from kernelwright.dsl.cuda_c.emulator.tokens import Token, joined, tokenize
 
 _PLACES = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim"})
+_BEFORE_SHARED = frozenset({"extern", "static", "volatile", "const", "__align__", "alignas", "constexpr"})
 _OPEN, _CLOSE = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 
 
@@ -194,12 +195,13 @@ class _Rewriter:
                 if before is None or self.tokens[before].text not in ("__align__", "alignas"):
                     break
                 k = before
-            elif self.tokens[k].text not in ("extern", "static", "volatile", "const", "__align__", "alignas", "constexpr"):
-                if self.next(k, -1) is None or not self.before_is_start(k):
-                    break  # something else of this statement: leave it where it is
+            elif self.tokens[k].text not in _BEFORE_SHARED and not self.before_is_start(k):
+                break  # something else of this statement: leave it where it is
             start = k
             k = self.next(k, -1)
-        stop = next((j for j in range(at, len(self.tokens)) if self.tokens[j].text == ";" and self.tokens[j].kind == "mark"), None)
+        stop = next(
+            (j for j in range(at, len(self.tokens)) if self.tokens[j].text == ";" and self.tokens[j].kind == "mark"), None
+        )
         if stop is None:
             return at + 1
         words = [t for t in self.tokens[start:stop] if t.code and t.text]

@@ -121,6 +121,22 @@ template <typename T, typename F> inline T reduce(int line, uint32_t mask, T v, 
   return result;
 }
 
+// ---------------------------------------------------------------- inline PTX
+
+struct PtxOperand { void* at; int bytes; unsigned long long copy; };
+template <typename T> inline PtxOperand ptx_out(T& v) { return {(void*)&v, int(sizeof(T)), 0}; }
+template <typename T> inline PtxOperand ptx_in(const T& v) {
+  PtxOperand o{nullptr, int(sizeof(T)), 0};
+  __builtin_memcpy(&o.copy, &v, sizeof(T));
+  return o;
+}
+template <typename... O> inline void ptx(const char* text, O... operands) {
+  PtxOperand list[sizeof...(O) + 1] = {operands...};
+  KwOperand given[sizeof...(O) + 1];
+  for (size_t k = 0; k < sizeof...(O); ++k) given[k] = {list[k].at ? list[k].at : &list[k].copy, list[k].bytes};
+  kw_ptx(0, text, given, int(sizeof...(O)));
+}
+
 // ---------------------------------------------------------------- atomics
 
 template <typename T> struct BitsOf { typedef std::conditional_t<sizeof(T) == 8, uint64_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>> Type; };
@@ -292,7 +308,8 @@ static inline void __threadfence_block() {}
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __nanosleep(unsigned) {}
 static inline long long clock64() { return 0; }
-static inline unsigned long long __cvta_generic_to_shared(const void* p) { return (unsigned long long)p; }
+// An offset: it must fit into the 32 bits that kernels keep it in
+static inline unsigned long long __cvta_generic_to_shared(const void* p) { return (unsigned long long)((const char*)p - (const char*)kw_shared_base()); }
 static inline unsigned long long __cvta_generic_to_global(const void* p) { return (unsigned long long)p; }
 #define __trap() kw_fail("calls __trap()", __LINE__)
 #define __isShared(p) 1

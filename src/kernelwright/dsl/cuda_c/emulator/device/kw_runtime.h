@@ -37,6 +37,11 @@ KwExchange kw_exchange(int line, uint32_t mask, const void* value, size_t bytes)
 // An access that the compiler does not report itself: atomics (kind 2), copies (0 read, 1 write)
 void kw_touch(const void* at, size_t bytes, int kind);
 
+// Inline PTX with its operands
+struct KwOperand { void* at; int bytes; };
+void kw_ptx(int line, const char* text, KwOperand* operands, int count);
+void* kw_shared_base();
+
 // Asynchronous copies of 4, 8 or 16 bytes in groups; a wait leaves the last `pending` groups in flight
 void kw_copy_async(void* to, const void* from, size_t bytes, size_t zeros);
 void kw_copy_commit();

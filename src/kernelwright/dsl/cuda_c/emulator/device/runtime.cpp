@@ -18,6 +18,7 @@
 #include <mutex>
 #include <vector>
 
+#include "kw_half.h"
 #include "kw_runtime.h"
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #include <ucontext.h>
@@ -920,6 +921,14 @@ void kw_copy_wait(int pending) {
   }
   t->copies.resize(kept);
 }
+
+}  // extern "C"
+
+#include "kw_ptx.h"
+
+extern "C" {
+
+void* kw_shared_base() { return self() ? self()->worker->shared : nullptr; }
 
 // ---------------------------------------------------------------- what the compiler calls
 
