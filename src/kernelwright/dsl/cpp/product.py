@@ -159,7 +159,8 @@ def several(scheduler: Scheduler, value: Value) -> None:
         if found is None or (not in_place and (found.column.constant != 1 or (found.rows, found.columns) != b.shape[1:])):
             storage = computed(scheduler, operand, value)
             row = storage.extents[-1]
-            found = View(storage.name, Poly(), row, poly(1), storage, *operand.shape[1:], batch=row * operand.shape[1])
+            _, down, along = operand.shape
+            found = View(storage.name, Poly(), row, poly(1), storage, down, along, row * down)
         views.append(found)
     left, right = views
     pitch = combine("//", value.shape[2] + panel - 1, poly(panel)) * panel
