@@ -41,10 +41,11 @@ class CudaC:
 
 def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -> str:
     """Lowers a sketch to a kernel file; `shapes` are sketches of the same module for other input shapes."""
+    from kernelwright.dsl.cpp.module_file import Program
     from kernelwright.dsl.cuda_c import kernel, module_file
     from kernelwright.sketch.print import to_source
 
-    programs = [module_file.Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
+    programs = [Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
     return module_file.render(programs, tuple(state))
 
 

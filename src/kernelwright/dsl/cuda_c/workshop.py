@@ -39,8 +39,8 @@ def install() -> None:
     """Redirect compilers and loaders, for good: a candidate's process has no other use."""
     subprocess.Popen = Popen  # type: ignore[misc]
     ctypes.CDLL = load_library  # type: ignore[assignment, misc]
-    ctypes.cdll._dlltype = load_library  # type: ignore[assignment]
-    shutil.which = which
+    ctypes.cdll._dlltype = load_library  # type: ignore[attr-defined]
+    shutil.which = which  # type: ignore[assignment]
     torch.Tensor.data_ptr = data_ptr
     os.environ.setdefault("CUDA_HOME", "/usr/local/cuda")
 
@@ -69,7 +69,7 @@ def note(source: str, flags: Sequence[str]) -> tuple[str, ...]:
 # ---------------------------------------------------------------- nvcc in a subprocess
 
 
-class Popen(_Popen):  # type: ignore[misc, type-arg]
+class Popen(subprocess.Popen):  # type: ignore[type-arg]
     """A process; one that would be nvcc finds its work done and only reports how it went."""
 
     def __init__(self, args: Any, *rest: Any, **options: Any) -> None:
