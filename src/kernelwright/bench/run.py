@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from importlib import metadata
@@ -38,6 +39,10 @@ class QuietDrafter(Drafter):
     def __init__(self, quiet: Quiet) -> None:
         super().__init__()
         self._quiet = quiet
+
+    def close(self) -> None:
+        """End its workers at once; a design under way fails."""
+        self.__exit__()
 
     def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         with self._quiet.sharing():
@@ -69,19 +74,23 @@ def run(
     ):
         contest = Contest(judge, drafter, options, out, models, kernels)
 
+        stopping = threading.Event()
+
         def one(entry: Entry) -> Record:
             if ledger.fatal(entry.key):
                 record = lost(entry, options)
             else:
                 ledger.begin(entry.key)
                 record = contest.enter(entry)
+            if stopping.is_set():  # its workers were taken away: this is no outcome of the task's
+                raise KeyboardInterrupt
             ledger.finish(record)
             return record
 
         waiting: set[Future[Record]] = set()
         queue = iter(left)
         try:
-            # No more than one task waits for a thread: an interrupt then ends the run as soon as those at work are done.
+            # No more than one task waits for a thread: the order of beginnings in the ledger is the order of work.
             for entry in queue:
                 waiting.add(pool.submit(one, entry))
                 if len(waiting) > jobs:
@@ -91,7 +100,10 @@ def run(
                 ended, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 done = _told(ended, done, len(entries), tell)
         except BaseException:
+            stopping.set()
             pool.shutdown(wait=False, cancel_futures=True)
+            judge.close()
+            drafter.close()
             raise
     return ledger
 
