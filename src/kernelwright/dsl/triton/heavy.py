@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kernelwright.dsl.cfamily.polynomial import Poly, poly
+from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly
 from kernelwright.dsl.cfamily.types import FLOATS, neutral
 from kernelwright.dsl.cfamily.values import Value
 from kernelwright.dsl.triton import words
@@ -276,7 +276,9 @@ class Heavy(Tiles):
             return self._keep(self.out.filled(expr, dims) if dims else self._typed(expr).text, value, axes, dims)
         own = axes[axis]
         if exclusive:
-            shift = poly(own) + (1 if reverse else -1)
+            # The neighbour, or at the end the element itself, which is replaced below: nothing outside is read.
+            last = poly(self.out.dims[own].extent - 1)
+            shift = combine("min", poly(own) + 1, last) if reverse else combine("max", poly(own) - 1, poly(0))
             expr = self.of(x, (*index[:axis], shift, *index[axis + 1 :]))
             inside = poly(self.out.dims[own].extent - 2) - poly(own) if reverse else poly(own) - 1
             expr = self._chosen(expr, inside, start, value.dtype)
