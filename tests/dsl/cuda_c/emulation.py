@@ -12,13 +12,15 @@ import torch
 
 from kernelwright.dsl.cuda_c.emulator import build as emulator
 from kernelwright.dsl.cuda_c.emulator.library import MEMORY, Emulated
+from kernelwright.folders import cache_folder
 
 needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator compiles with g++, which is not installed")
 
 
 def library(source: str, folder: Path) -> Emulated:
     """A source built and opened."""
-    return Emulated(str(emulator.build(source, folder / "kernel.so", folder=folder)))
+    ready = emulator.runtime(str(cache_folder("cuda_c")))  # compiled once for all test processes
+    return Emulated(str(emulator.build(source, folder / "kernel.so", folder=folder, ready=ready)))
 
 
 def call(function: Any, *values: Any) -> None:

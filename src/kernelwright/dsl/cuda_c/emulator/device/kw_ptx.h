@@ -1,64 +1,104 @@
 // Inline PTX as kernels write it: asynchronous copies, ldmatrix, mma.sync, plain loads and stores, a few conversions.
 // Included by runtime.cpp. In: the text with %0 … and its operands. What is not known here ends the launch with its text.
 #pragma once
-#include <regex>
 #include <string>
 
 namespace {
 
+// One instruction: its opcode and operands, each `%1`, a number, `[%1 + 16]` or `{%1, %2}`
+struct PtxItem { char kind; std::vector<int> ids; uint64_t number; };
+
 struct Ptx {
-  const char* text;
   KwOperand* operands;
   int count, line;
+  std::string opcode;
+  bool guarded = false;  // @p
+  std::vector<PtxItem> items;
 
-  bool has(const char* word) const { return strstr(text, word) != nullptr; }
-  uint64_t number(const std::string& s) const { return s[0] == '%' ? value(atoi(s.c_str() + 1)) : strtoull(s.c_str(), nullptr, 0); }
+  bool is(const char* start) const { return opcode.compare(0, strlen(start), start) == 0; }
+  bool has(const char* word) const { return opcode.find(word) != std::string::npos; }
   uint64_t value(int k) const {
     uint64_t v = 0;
     if (k >= 0 && k < count) memcpy(&v, operands[k].at, std::min(operands[k].bytes, 8));
     return v;
   }
+  uint64_t item(size_t k) const {  // a number, an operand's value, or an address
+    if (k >= items.size()) return 0;
+    return items[k].ids.empty() ? items[k].number : value(items[k].ids[0]) + (items[k].kind == '[' ? items[k].number : 0);
+  }
+  float real(size_t k) const { const uint32_t bits = uint32_t(item(k)); return kw::bits_float(bits); }
   void set(int k, const void* from, int bytes) const { if (k < count) memcpy(operands[k].at, from, std::min(bytes, operands[k].bytes)); }
   // A shared address is an offset, so that it fits into 32 bits
   void* shared(uint64_t address) const { return self()->worker->shared + (address & 0xffffff); }
-  std::vector<int> list(const std::string& braces) const {
-    std::vector<int> found;
-    for (const char* p = braces.c_str(); (p = strchr(p, '%')); ++p) found.push_back(atoi(p + 1));
-    return found;
-  }
 };
 
-bool ptx_copies(const Ptx& p, uintptr_t pc) {
-  if (p.has("cp.async.commit_group")) return kw_copy_commit(), true;
-  if (p.has("cp.async.wait_all")) return kw_copy_wait(0), true;
-  std::cmatch m;
-  if (std::regex_search(p.text, m, std::regex("cp\\.async\\.wait_group\\s+(%?\\d+)"))) return kw_copy_wait(int(p.number(m[1]))), true;
-  if (!std::regex_search(p.text, m, std::regex("cp\\.async\\.c[ag]\\S*\\s+\\[(%\\d+)\\]\\s*,\\s*\\[(%\\d+)\\]\\s*,\\s*(%?\\d+)(?:\\s*,\\s*(%?\\d+))?"))) return false;
-  std::cmatch predicate;
-  if (p.has("@") && std::regex_search(p.text, predicate, std::regex("setp\\.ne\\S*\\s+\\w+\\s*,\\s*(%\\d+)")) && uint32_t(p.number(predicate[1])) == 0) return true;
-  const size_t bytes = p.number(m[3]), given = m[4].matched ? std::min<size_t>(p.number(m[4]), bytes) : bytes;
-  (void)pc;
-  kw_copy_async(p.shared(p.number(m[1])), (const void*)p.number(m[2]), bytes, bytes - given);
+Ptx ptx_parse(const std::string& text, KwOperand* operands, int count, int line) {
+  Ptx p{operands, count, line, "", false, {}};
+  size_t at = text.find_first_not_of(" \t\n\r{");
+  if (at == std::string::npos) return p;
+  if (text[at] == '@') {
+    p.guarded = true;
+    at = text.find_first_not_of(" \t", text.find_first_of(" \t", at));
+    if (at == std::string::npos) return p;
+  }
+  const size_t end = std::min(text.find_first_of(" \t\n{", at), text.size());
+  p.opcode = text.substr(at, end - at);
+  for (at = end; at < text.size();) {
+    const char c = text[at];
+    if (c == '{' || c == '[') {
+      const size_t close = std::min(text.find(c == '{' ? '}' : ']', at), text.size());
+      PtxItem item{c, {}, 0};
+      for (size_t k = at; k < close; ++k) {
+        if (text[k] == '%' && isdigit(text[k + 1])) { item.ids.push_back(atoi(&text[k + 1])); while (isdigit(text[k + 1])) ++k; }
+        else if (text[k] == '+') item.number = strtoull(&text[k + 1], nullptr, 0);
+      }
+      p.items.push_back(item);
+      at = close + 1;
+    } else if (c == '%' && at + 1 < text.size() && isdigit(text[at + 1])) {
+      p.items.push_back({'%', {atoi(&text[at + 1])}, 0});
+      at = std::min(text.find_first_not_of("0123456789", at + 1), text.size());
+    } else if (isdigit(c)) {
+      p.items.push_back({'#', {}, strtoull(&text[at], nullptr, 0)});
+      at = std::min(text.find_first_of(", \t\n", at), text.size());
+    } else if (isalpha(c) || c == '%') {  // a register of the text's own
+      p.items.push_back({'r', {}, 0});
+      at = std::min(text.find_first_of(", \t\n", at), text.size());
+    } else {
+      ++at;
+    }
+  }
+  return p;
+}
+
+bool ptx_copies(const Ptx& p, bool allowed) {
+  if (p.is("cp.async.commit_group")) return kw_copy_commit(), true;
+  if (p.is("cp.async.wait_all")) return kw_copy_wait(0), true;
+  if (p.is("cp.async.wait_group")) return kw_copy_wait(int(p.item(0))), true;
+  if (!p.is("cp.async.c") || p.items.size() < 3) return false;
+  if (!allowed) return true;
+  const size_t bytes = p.item(2), given = p.items.size() > 3 && p.items[3].kind != 'r' ? std::min<size_t>(p.item(3), bytes) : bytes;
+  kw_copy_async(p.shared(p.item(0)), (const void*)p.item(1), bytes, bytes - given);
   return true;
 }
 
 bool ptx_ldmatrix(const Ptx& p, uintptr_t pc) {
-  std::cmatch m;
-  if (!std::regex_search(p.text, m, std::regex("ldmatrix\\.sync\\.aligned\\.m8n8\\.x([124])(\\.trans)?\\S*\\s+\\{([^}]*)\\}\\s*,\\s*\\[(%\\d+)\\]"))) return false;
-  const int matrices = atoi(m[1].str().c_str()), lane = kw_lane();
-  void* row = p.shared(p.number(m[4]));
-  if (lane < 8 * matrices) access(row, 16, 0, pc);
+  if (!p.is("ldmatrix.sync.aligned.m8n8.x") || p.items.size() != 2) return false;
+  const int matrices = int(p.items[0].ids.size()), lane = kw_lane();
+  const bool turned = p.has(".trans");
+  void* row = p.shared(p.item(1));
   unsigned char mine[16] = {};
-  if (lane < 8 * matrices) memcpy(mine, row, 16);
+  if (lane < 8 * matrices) {
+    access(row, 16, 0, pc);
+    memcpy(mine, row, 16);
+  }
   const KwExchange e = kw_exchange(p.line, ~0u, mine, 16);
-  const std::vector<int> out = p.list(m[3]);
   for (int k = 0; k < matrices; ++k) {
     uint16_t pair[2];
     for (int h = 0; h < 2; ++h) {
       const int r = lane / 4, c = lane % 4 * 2 + h;
-      memcpy(&pair[h], m[2].matched ? e.slots[8 * k + c] + 2 * r : e.slots[8 * k + r] + 2 * c, 2);
+      memcpy(&pair[h], turned ? e.slots[8 * k + c] + 2 * r : e.slots[8 * k + r] + 2 * c, 2);
     }
-    p.set(out[k], pair, 4);
+    p.set(p.items[0].ids[k], pair, 4);
   }
   return true;
 }
@@ -67,11 +107,11 @@ float narrow(uint16_t bits, bool bfloat) { return bfloat ? kw::bfloat_float(bits
 
 // mma.sync m16n8k16 and m16n8k8 with half or bfloat16 operands, m16n8k8 and m16n8k4 with tf32; accumulators in float
 bool ptx_mma(const Ptx& p) {
-  std::cmatch m;
-  if (!std::regex_search(p.text, m, std::regex("mma\\.sync\\.aligned\\.m16n8k(\\d+)\\.row\\.col\\.f32\\.(\\w+)\\.\\w+\\.f32\\s*\\{([^}]*)\\}\\s*,\\s*\\{([^}]*)\\}\\s*,\\s*\\{([^}]*)\\}\\s*,\\s*\\{([^}]*)\\}"))) return false;
-  const int depth = atoi(m[1].str().c_str()), lane = kw_lane();
-  const bool tf32 = m[2] == "tf32", bfloat = m[2] == "bf16";
-  const std::vector<int> d = p.list(m[3]), a = p.list(m[4]), b = p.list(m[5]), c = p.list(m[6]);
+  if (!p.is("mma.sync.aligned.m16n8k") || !p.has(".row.col.f32.") || p.items.size() != 4) return false;
+  const int depth = atoi(p.opcode.c_str() + strlen("mma.sync.aligned.m16n8k")), lane = kw_lane();
+  const bool tf32 = p.has(".tf32."), bfloat = p.has(".bf16.");
+  const std::vector<int>&d = p.items[0].ids, &a = p.items[1].ids, &b = p.items[2].ids, &c = p.items[3].ids;
+  if (d.size() != 4 || c.size() != 4 || a.size() > 4 || b.size() > 2) return false;
   uint32_t mine[8] = {};
   for (size_t k = 0; k < a.size() && k < 4; ++k) mine[k] = uint32_t(p.value(a[k]));
   for (size_t k = 0; k < b.size() && k < 4; ++k) mine[4 + k] = uint32_t(p.value(b[k]));
@@ -103,47 +143,40 @@ bool ptx_mma(const Ptx& p) {
   return true;
 }
 
+// ld and st of global or shared memory, one, two or four elements
 bool ptx_memory(const Ptx& p, uintptr_t pc) {
-  std::cmatch m;
-  if (std::regex_search(p.text, m, std::regex("ld\\.(global|shared|volatile)[\\w.:]*?(?:\\.v([24]))?\\.([bfus])(8|16|32|64)\\s+\\{?([^}\\[]*)\\}?\\s*,\\s*\\[(%\\d+)(?:\\s*\\+\\s*(\\d+))?\\]"))) {
-    const int n = m[2].matched ? atoi(m[2].str().c_str()) : 1, bytes = atoi(m[4].str().c_str()) / 8;
-    const uint64_t address = p.number(m[6]) + (m[7].matched ? strtoull(m[7].str().c_str(), nullptr, 0) : 0);
-    const char* from = m[1] == "shared" ? (const char*)p.shared(address) : (const char*)address;
-    access(from, size_t(n * bytes), 0, pc);
-    const std::vector<int> out = p.list(m[5]);
-    for (int k = 0; k < n && k < int(out.size()); ++k) p.set(out[k], from + k * bytes, bytes);
-    return true;
+  const bool loads = p.is("ld."), stores = p.is("st.");
+  if ((!loads && !stores) || p.items.size() != 2) return false;
+  const PtxItem& values = p.items[loads ? 0 : 1];
+  const size_t width = p.opcode.find_last_not_of("0123456789");
+  const int bytes = atoi(p.opcode.c_str() + width + 1) / 8;
+  if (bytes == 0) return false;
+  const uint64_t address = p.item(loads ? 1 : 0);
+  char* at = p.has(".shared") ? (char*)p.shared(address) : (char*)address;
+  access(at, bytes * values.ids.size(), stores, pc);
+  for (size_t k = 0; k < values.ids.size(); ++k) {
+    if (loads) p.set(values.ids[k], at + k * bytes, bytes);
+    else if (values.ids[k] < p.count) memcpy(at + k * bytes, p.operands[values.ids[k]].at, bytes);
   }
-  if (std::regex_search(p.text, m, std::regex("st\\.(global|shared|volatile)[\\w.:]*?(?:\\.v([24]))?\\.([bfus])(8|16|32|64)\\s+\\[(%\\d+)(?:\\s*\\+\\s*(\\d+))?\\]\\s*,\\s*\\{?([^};]*)\\}?"))) {
-    const int n = m[2].matched ? atoi(m[2].str().c_str()) : 1, bytes = atoi(m[4].str().c_str()) / 8;
-    const uint64_t address = p.number(m[5]) + (m[6].matched ? strtoull(m[6].str().c_str(), nullptr, 0) : 0);
-    char* to = m[1] == "shared" ? (char*)p.shared(address) : (char*)address;
-    access(to, size_t(n * bytes), 1, pc);
-    const std::vector<int> in = p.list(m[7]);
-    for (int k = 0; k < n && k < int(in.size()); ++k) memcpy(to + k * bytes, p.operands[in[k]].at, bytes);
-    return true;
-  }
-  return false;
+  return true;
 }
 
-bool ptx_numbers(const Ptx& p) {
-  const uint64_t one = p.value(1), two = p.value(2);
-  float x, y;
-  memcpy(&x, &one, 4);
-  memcpy(&y, &two, 4);
+bool ptx_numbers(const Ptx& p, const char* text) {
+  if (p.is("mov") && strstr(text, "laneid")) { const int lane = kw_lane(); p.set(0, &lane, 4); return true; }
+  const float x = p.real(1), y = p.real(2);
   float result;
-  if (p.has("%%laneid")) { const int lane = kw_lane(); p.set(0, &lane, 4); return true; }
-  if (p.has("ex2.approx")) result = exp2f(x);
-  else if (p.has("lg2.approx")) result = log2f(x);
-  else if (p.has("rcp.approx")) result = 1.0f / x;
-  else if (p.has("rsqrt.approx")) result = 1.0f / sqrtf(x);
-  else if (p.has("sqrt.approx")) result = sqrtf(x);
-  else if (p.has("tanh.approx.f32")) result = tanhf(x);
-  else if (p.has("cvt.rna.tf32.f32")) result = kw::bits_float((kw::float_bits(x) + 0x1000u) & 0xffffe000u);
-  else if (p.has("max.f32") && p.count == 3) result = fmaxf(x, y);
-  else if (p.has("min.f32") && p.count == 3) result = fminf(x, y);
+  if (p.is("ex2.approx")) result = exp2f(x);
+  else if (p.is("lg2.approx")) result = log2f(x);
+  else if (p.is("rcp.approx")) result = 1.0f / x;
+  else if (p.is("rsqrt.approx")) result = 1.0f / sqrtf(x);
+  else if (p.is("sqrt.approx")) result = sqrtf(x);
+  else if (p.is("tanh.approx.f32")) result = tanhf(x);
+  else if (p.is("cvt.rna.tf32.f32")) result = kw::bits_float((kw::float_bits(x) + 0x1000u) & 0xffffe000u);
+  else if (p.is("max.") && p.has("f32") && p.items.size() == 3) result = fmaxf(x, y);
+  else if (p.is("min.") && p.has("f32") && p.items.size() == 3) result = fminf(x, y);
   else return false;
-  p.set(0, &result, 4);
+  if (p.items.empty() || p.items[0].ids.empty()) return false;
+  p.set(p.items[0].ids[0], &result, 4);
   return true;
 }
 
@@ -151,11 +184,21 @@ bool ptx_numbers(const Ptx& p) {
 
 extern "C" void kw_ptx(int line, const char* text, KwOperand* operands, int count) {
   const uintptr_t pc = (uintptr_t)__builtin_return_address(0);
-  const Ptx p{text, operands, count, line};
-  if (ptx_copies(p, pc) || ptx_ldmatrix(p, pc) || ptx_mma(p) || ptx_memory(p, pc) || ptx_numbers(p)) return;
-  if (p.has("prefetch") || p.has("membar") || p.has("fence.") || p.has("griddepcontrol") || p.has("discard")) return;
-  if (p.has("bar.sync") || p.has("barrier.sync")) { kw_sync(line, 0, 0); return; }
-  char what[300];
-  snprintf(what, sizeof what, "uses PTX that the emulator does not read: %.200s", text);
-  kw_fail(what, line);
+  bool allowed = true;  // what the predicate says
+  for (const char* start = text; *start;) {
+    const char* stop = strchr(start, ';');
+    const std::string one(start, stop ? stop : start + strlen(start));
+    start = stop ? stop + 1 : start + strlen(start);
+    const Ptx p = ptx_parse(one, operands, count, line);
+    if (p.opcode.empty() || p.is(".reg") || p.is("}") || p.is("//")) continue;
+    if (p.is("setp.ne") && p.items.size() == 3) { allowed = uint32_t(p.item(1)) != uint32_t(p.item(2)); continue; }
+    if (ptx_copies(p, allowed || !p.guarded) || ptx_ldmatrix(p, pc) || ptx_mma(p)) continue;
+    if (p.guarded && !allowed) continue;
+    if (ptx_memory(p, pc) || ptx_numbers(p, text)) continue;
+    if (p.is("prefetch") || p.is("membar") || p.is("fence") || p.is("griddepcontrol") || p.is("discard")) continue;
+    if (p.is("bar.sync") || p.is("barrier.sync")) { kw_sync(line, 0, 0); continue; }
+    char what[300];
+    snprintf(what, sizeof what, "uses PTX that the emulator does not read: %.200s", one.c_str());
+    kw_fail(what, line);
+  }
 }
