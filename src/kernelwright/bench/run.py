@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kernelwright import __version__
 from kernelwright.agents.drafts import Drafter
@@ -39,6 +39,10 @@ class QuietDrafter(Drafter):
     def __init__(self, quiet: Quiet) -> None:
         super().__init__()
         self._quiet = quiet
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
 
     def close(self) -> None:
         """End its workers at once; a design under way fails."""
