@@ -15,6 +15,7 @@ from typing import Any
 
 from kernelwright.dsl.cuda_c.emulator import build as emulator
 from kernelwright.dsl.cuda_c.emulator.library import Launched
+from kernelwright.dsl.cuda_c.workshop import real_run
 from kernelwright.dsl.language import CompileFailed
 
 SECONDS = 240.0
@@ -36,8 +37,6 @@ def compile_sources(
     """Figures of every launch; CompileFailed with the compiler's first error."""
     if NVCC is None:
         return {"compiler": "nvcc is missing: install the CUDA toolkit to compile for the target", "kernels": []}
-    from kernelwright.dsl.cuda_c.workshop import real_run
-
     arch = re.sub(r"\D", "", str(target.get("arch", "")))
     if str(target.get("kind")) != "cuda" or not arch:
         raise CompileFailed(f"CUDA-C is not compiled for {target.get('title') or target.get('name')}: it is no NVIDIA GPU")
