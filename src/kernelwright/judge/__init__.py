@@ -7,7 +7,8 @@
 4. `channel.py`, `bundle.py`  the bounded boundary between processes;
 5. `referee.py`    the trusted worker that draws inputs and compares (`inputs.py`, `numerics.py`, `nulls.py`, `regions.py`);
 6. `candidate.py`  the worker that runs the kernel; `trace.py` what it called, `observe.py` where its time went, seen from outside;
-7. `clock.py`      the interleaved measurement (`stopwatch.py`, `lane.py`, `statistics.py`, `roofline.py`, `rivals.py`);
+7. `clock.py`      the interleaved measurement (`stopwatch.py`, `lane.py`, `statistics.py`, `roofline.py`, `rivals.py`), alone on
+                   the machine (`quiet.py`);
 8. `verdict.py`    the answer.
 """
 
