@@ -40,6 +40,8 @@ function verdictTab(record, verdict) {
     ["over eager", timing && `${times(timing.speedup)}  [${times(timing.speedup_low)}, ${times(timing.speedup_high)}], eager ${milli(timing.eager_ms)} ms`],
     ["over torch.compile", timing && timing.speedup_vs_compile && `${times(timing.speedup_vs_compile)}  [${times(timing.speedup_vs_compile_low)}, ${times(timing.speedup_vs_compile_high)}], ${milli(timing.compile_ms)} ms`],
     ...((timing && timing.rivals) || []).map((rival) => ["over " + rival.name, `${times(rival.speedup)}  [${times(rival.speedup_low)}, ${times(rival.speedup_high)}], ${milli(rival.ms)} ms`]),
+    ...Object.entries((verdict && verdict.compiled_for) || {}).map(([target, figures]) => ["compiled for " + target, Object.entries(figures)
+      .filter(([, value]) => value !== null && typeof value !== "object").map(([name, value]) => `${name.replaceAll("_", " ")} ${typeof value === "number" ? +value.toPrecision(3) : value}`).join(", ")]),
     ["roofline", record.roof && `${percent(record.roof)} of ${milli(timing.roofline_ms)} ms`],
     ["measured", timing && `${timing.rounds} rounds, ${timing.threads} threads, ${timing.cache} cache, eager against itself ±${(100 * timing.noise).toFixed(1)} %`],
     ["trials", trials && `${trials.seeds} seeds, distributions ${trials.distributions.join(", ")}, ${trials.shapes} shapes, ${trials.noncontiguous} not contiguous; reference ${trials.reference}`],

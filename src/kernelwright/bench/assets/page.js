@@ -170,6 +170,7 @@ function start() {
   if (report.records.length < report.planned) notes.push(`Unfinished: ${report.records.length} of ${report.planned} tasks.`);
   if (options.kernels) notes.push(`The kernels were not made here; they come from ${options.kernels}.`);
   byId("notes").replaceChildren(...notes.map((text) => make("p", { class: "note" }, text)));
+  document.querySelector(".charts").hidden = !report.records.some((record) => record.timing);  // off the device nothing is timed
   choices("level", "All levels", counted((record) => record.where));
   choices("family", "All families", counted((record) => record.family));
   const verbs = report.records.some((record) => record.verb) ? [["faster", "faster beyond doubt"], ["even", "no difference"], ["slower", "slower beyond doubt"]] : [];
