@@ -8,6 +8,7 @@ written in the outermost block that knows all its loop variables, so what does n
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -96,9 +97,10 @@ class Block:
 
 @dataclass(frozen=True)
 class LoopedReduce:
-    """How a reduction whose atoms are not tile axes is run: opens the loops over its atoms and calls the body."""
+    """How a reduction whose atoms are not tile axes is run: opens the loops over its atoms, outermost first, and calls the body."""
 
     run: Callable[[Block, Callable[[Block], None]], None]
+    atoms: tuple[Atom, ...] = ()
 
 
 @dataclass
@@ -113,6 +115,7 @@ class Emitter:
     always_pad: bool = False
     looped: dict[Expr, LoopedReduce] = field(default_factory=dict)
     batches: dict[Expr, list[Expr]] = field(default_factory=dict)
+    moments: dict[Expr, tuple[Expr, Expr]] = field(default_factory=dict)  # sum and centred sum of squares made in one walk
     stems: dict[Expr, str] = field(default_factory=dict)
 
     def count(self, roots: list[Expr]) -> None:
@@ -131,6 +134,8 @@ class Emitter:
         if e in home.tiles:
             return home.tiles[e]
         made, rank = self._make(e, home)
+        if e in home.tiles:  # made on the way, by a walk that gives several
+            return home.tiles[e]
         shared = self.uses[e] > 1 or home is not block
         if shared and e.kind not in ("const", "index") and not isinstance(made, nodes.Var | Number):
             name = self.names.fresh(self._stem(e))
@@ -223,6 +228,9 @@ class Emitter:
 
     def _run_loop(self, e: Expr, block: Block) -> tuple[Tile, int]:
         """Runs the loop of a reduction together with others over the same atoms that do not need each other."""
+        if e in self.moments and all(m not in block.tiles and block.home(m.free) is block for m in self.moments[e]):
+            self._run_moments(*self.moments[e], block)
+            return block.tiles[e]
         batch = [b for b in self.batches.get(e, [e]) if b not in block.tiles and block.home(b.free) is block]
         if e not in batch:
             batch = [e]
@@ -239,6 +247,46 @@ class Emitter:
         for member, names in zip(batch, accumulators, strict=True):
             block.tiles[member] = (nodes.Var(names[-1]), self.rank)
         return block.tiles[e]
+
+    def _run_moments(self, total: Expr, squares: Expr, block: Block) -> None:
+        """Sum and centred sum of squares in one walk: each chunk gives its own mean and spread, which are merged into those of the
+        chunks before it. As exact as two walks, and a row longer than the cache is read once less."""
+        dtype = total.dtype
+        shape = tuple(self._extent(d, total.free, block) for d in range(self.rank))
+        mean, spread = self.names.fresh("mean"), self.names.fresh("spread")
+        for name in (mean, spread):
+            block.statements.append(nodes.Assign(name, nodes.Full(shape, 0.0, dtype, "accumulator")))
+
+        walked = self.looped[total].atoms
+
+        def scaled(tile: Tile, factor: Tile) -> Tile:
+            return nodes.Binary("mul", tile, factor)
+
+        def body(inner: Block) -> None:
+            x, rank = self.tile(total.args[0], inner)
+            before, size = _walked((*walked, *(a for a in total.data[1] if a not in walked)), inner)
+            axes = tuple(sorted(self._axis(a, inner, rank) for a in total.data[1] if isinstance(inner.lookup(a), Dim)))
+            own, apart, delta, weight = (self.names.fresh(stem) for stem in ("own", "apart", "delta", "weight"))
+            local = nodes.Binary("div", nodes.Reduce("sum", x, axes), Number(float(size)))
+            inner.statements.append(nodes.Assign(own, local))
+            inner.statements.append(nodes.Assign(apart, nodes.Binary("sub", x, nodes.Var(own))))
+            inner.statements.append(nodes.Assign(delta, nodes.Binary("sub", nodes.Var(own), nodes.Var(mean))))
+            share = nodes.Binary("div", nodes.Full((), float(size), dtype), Cast(FromIndex(add(before, Int(size))), dtype))
+            inner.statements.append(nodes.Assign(weight, share))
+            step = nodes.Binary("add", nodes.Var(mean), scaled(nodes.Var(delta), nodes.Var(weight)))
+            inner.statements.append(nodes.Assign(mean, step))
+            within = nodes.Reduce("sum", scaled(nodes.Var(apart), nodes.Var(apart)), axes)
+            between = scaled(
+                scaled(nodes.Var(delta), nodes.Var(delta)), scaled(Cast(FromIndex(before), dtype), nodes.Var(weight))
+            )
+            more = nodes.Binary("add", nodes.Var(spread), nodes.Binary("add", within, between))
+            inner.statements.append(nodes.Assign(spread, more))
+
+        self.looped[total].run(block, body)
+        count = math.prod(a.extent for a in total.data[1])
+        block.tiles[total] = (scaled(nodes.Var(mean), Number(float(count))), self.rank)
+        block.tiles[squares.args[0].args[0].args[1]] = (nodes.Var(mean), self.rank)  # the x - mean inside the squares
+        block.tiles[squares] = (nodes.Var(spread), self.rank)
 
     def _start(self, e: Expr, block: Block, probe: Block) -> list[str]:
         shape = tuple(self._extent(d, e.free, block) for d in range(self.rank))
@@ -465,6 +513,23 @@ class Emitter:
                     if d in missing:
                         tile = nodes.Unsqueeze(tile, position)
         block.statements.append(nodes.Store(self.declare_view(tensor, shape), axes, tile, mode))  # type: ignore[arg-type]
+
+
+def _walked(atoms: tuple[Atom, ...], block: Block) -> tuple[Index, int]:
+    """How many elements loops over these atoms, outermost first, have passed before this step, and how many it takes."""
+    before: Index = Int(0)
+    size = 1
+    for atom in atoms:
+        binding = block.lookup(atom)
+        assert binding is not None
+        before = mul(before, Int(atom.extent))
+        if isinstance(binding, Loop):
+            before = add(before, binding.index)
+        else:
+            assert isinstance(binding.extent, Int)
+            before = add(before, binding.start)
+            size *= binding.extent.value
+    return before, size
 
 
 def loop_var(names: Names, stem: str = "i") -> tuple[str, Sym]:

@@ -308,11 +308,31 @@ def _arrange_loops(nest: Nest, chosen: Plan, emitter: Emitter, walker: Walker) -
         atoms = [a for a in (*chosen.loops, *chosen.chunked) if a in bound_atoms(e)]
         level[e] = max((level[b] for b in walk_all([e.args[0]]) if b in level), default=0) + (1 if atoms else 0)
         if atoms:
-            emitter.looped[e] = LoopedReduce(lambda block, body, atoms=atoms: walker.walk(block, atoms, body))  # type: ignore[misc]
+            run = lambda block, body, atoms=atoms: walker.walk(block, atoms, body)  # noqa: E731
+            emitter.looped[e] = LoopedReduce(run, tuple(atoms))
             groups.setdefault((frozenset(bound_atoms(e)), level[e], e.free & walked), []).append(e)
     for members in groups.values():
         for e in members:
             emitter.batches[e] = members
+    for e in emitter.looped:
+        total = _centred_on(e)
+        if total in emitter.looped and any(a in chosen.tile for a in bound_atoms(e)) and total.free == e.free:
+            emitter.moments[e] = emitter.moments[total] = (total, e)
+
+
+def _centred_on(e: Expr) -> Expr | None:
+    """The sum over the same atoms if `e` is the sum of squares of the distances to its mean."""
+    if e.kind != "reduce" or e.data[0] != "sum" or e.args[0].kind != "apply" or e.args[0].data != "mul":
+        return None
+    apart, again = e.args[0].args
+    if apart is not again or apart.kind != "apply" or apart.data != "sub":
+        return None
+    x, mean = apart.args
+    if mean.kind != "apply" or mean.data != "div" or mean.args[1].kind != "const":
+        return None
+    total = mean.args[0]
+    same = total.kind == "reduce" and total.data == e.data and total.args[0] is x
+    return total if same and mean.args[1].data == math.prod(a.extent for a in bound_atoms(e)) else None
 
 
 @dataclass

@@ -31,6 +31,7 @@ UNARY = {
     "tanh": (torch.tanh, -10.0, 10.0, 1.5, 4.0),
     "sigmoid": (torch.sigmoid, -80.0, 80.0, 3.0, 3.0),
     "erf": (torch.erf, -4.5, 4.5, 4.0, 2.0),
+    "erf_plus_one": (lambda x: torch.erfc(-x), -0.5, 9.0, 2.0, 2.0),
     "erfinv": (torch.erfinv, -0.9999, 0.9999, 2.0, 64.0),
 }
 VECTORS = [name for name in UNARY if f"{name}_of" in FUNCTIONS]

@@ -140,9 +140,9 @@ class Elements:
                 )
                 return self.of(x, inner)
             case "unary":
-                if value.data == "log1p" and self._is_exponential(value.args[0]):
-                    inner = self.of(value.args[0].args[0], index)
-                    return self._apply(value.dtype, expressions.rounded("log1p_exp_of({0})", value.dtype), inner)
+                if value.data == "log1p" and self._here(value.args[0], "exp"):
+                    exponent = self.of(value.args[0].args[0], index)
+                    return self._apply(value.dtype, expressions.rounded("log1p_exp_of({0})", value.dtype), exponent)
                 operand = self.of(value.args[0], index)
                 return self._apply(value.dtype, expressions.unary(value.data, "{0}", value.args[0].dtype), operand)
             case "binary":
@@ -163,10 +163,10 @@ class Elements:
                 return self.of(value.args[0], self._viewed(value, index))
         raise AssertionError(f"{value.op} has no element of its own")
 
-    def _is_exponential(self, value: Value) -> bool:
-        """True for an exponential that is computed on the spot: log(1 + e^x) has a function of its own."""
+    def _here(self, value: Value, function: str) -> bool:
+        """True for a function that is computed on the spot: log(1 + e^x) and 1 + erf(x) have functions of their own."""
         here = value.storage is None or value.id in self.computing
-        return value.op == "unary" and value.data == "exp" and here and value.dtype in (DType.f32, DType.f64)
+        return value.op == "unary" and value.data == function and here and value.dtype in (DType.f32, DType.f64)
 
     def _apply(self, dtype: DType, template: str, *args: Scalar) -> Scalar:
         return Scalar(template, args, dtype, max((a.level for a in args), default=0))
@@ -177,6 +177,14 @@ class Elements:
         power = value.args[1].data if value.data == "pow" and value.args[1].op == "const" else None
         if power is not None and (text := _small_power(power, dtype)):
             return self._apply(value.dtype, expressions.rounded(text, dtype), a)
+        if (
+            value.data == "add"
+            and value.args[1].op == "const"
+            and value.args[1].data == 1.0
+            and self._here(value.args[0], "erf")
+        ):
+            inner = self.of(value.args[0].args[0], _fitting(value.args[0].args[0], index))
+            return self._apply(value.dtype, expressions.rounded("erf_plus_one_of({0})", dtype), inner)
         return self._apply(value.dtype, expressions.binary(value.data, "{0}", "{1}", dtype), a, b)
 
     def _where(self, value: Value, index: Index) -> Scalar:

@@ -140,7 +140,7 @@ def render(programs: Sequence[Program], state: State) -> str:
 def _flags(programs: Sequence[Program]) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
     texts = "".join(program.built.text for program in programs)
-    polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|erf|sin|cos)_of\(", texts)
+    polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|erf|erf_plus_one|sin|cos)_of\(", texts)
     return [*FLAGS, *INTERLEAVE] if polynomials and "gemm_tile<" not in texts else FLAGS
 
 

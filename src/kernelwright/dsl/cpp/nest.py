@@ -491,7 +491,8 @@ class Nest:
             read_before = self.around.touched.get(place.memory) is False and not place.writes
             if not read_before or unit is None or unit.constant != 1 or move is None or not move.constant:
                 continue
-            if not FETCH_BYTES[0] <= (inner.extent.constant or 0) * width <= FETCH_BYTES[1]:
+            distance = (move * step).constant  # what one iteration takes: more than the second cache holds is not fetched
+            if distance is None or not FETCH_BYTES[0] <= abs(distance) * width <= FETCH_BYTES[1]:
                 continue
             self.around.touched[place.memory] = True
             following = place.offset.substitute({var: poly(var) + step, inner.var: poly(start)})

@@ -27,11 +27,13 @@ ABREAST = 4
 
 FUNCTIONS = frozenset(
     [
-        *("exp_of", "expm1_of", "log_of", "log1p_of", "log1p_exp_of", "tanh_of", "sigmoid_of", "erf_of"),
+        *("exp_of", "expm1_of", "log_of", "log1p_of", "log1p_exp_of", "tanh_of", "sigmoid_of", "erf_of", "erf_plus_one_of"),
         *("nan_max", "nan_min", "std::fabs", "std::sqrt"),
     ]
 )
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w:]*")
+_OWN = {"std::fabs": "fabs_of", "std::sqrt": "sqrt_of", "nan_max": "vector_max", "nan_min": "vector_min"}
+_RENAMED = re.compile("|".join(_OWN))
 _FOLDS = frozenset({"sum", "prod", "max", "min"})
 
 
@@ -129,7 +131,7 @@ class VectorBody:
                 f"splat({self.value(arg)})" if whole and arg.level < depth and arg.dtype is DType.f32 else self.value(arg)
                 for arg in scalar.args
             ]
-            text = fill(scalar.template.replace("std::fabs", "fabs_of").replace("std::sqrt", "sqrt_of"), texts)
+            text = fill(_RENAMED.sub(lambda match: _OWN[match.group(0)], scalar.template), texts)
         if scalar.uses > 1 or scalar.hint or len(text) > 90:
             name = self.nest.lines._fresh(scalar.hint)
             kind = "Vector" if scalar.dtype is DType.f32 else "auto"
@@ -150,12 +152,12 @@ class VectorBody:
             text = self.value(scalar)
             if isinstance(root, Fold) and lanes:
                 lane = f"{lanes[root]}{part or '[0]'}"
-                ends.append(f"{lane} = {expressions.reduction(root.op, lane, self._closed(text), DType.f32)};")
+                ends.append(f"{lane} = {_reduction(root.op, lane, self._closed(text))};")
                 continue
             if isinstance(root, Fold):
                 memory, offset = root.storage.name, self.column(root)
                 old = f"load_vector(&{memory}[{to_c(offset)}])"
-                text = expressions.reduction(root.op, old, self._closed(text), DType.f32)
+                text = _reduction(root.op, old, self._closed(text))
             else:
                 memory, offset = self.place(root)
                 text = text if scalar.level == len(self.nest.loops) else f"splat({text})"
@@ -212,6 +214,10 @@ class VectorBody:
         return out
 
 
+def _reduction(op: str, old: str, text: str) -> str:
+    return _RENAMED.sub(lambda match: _OWN[match.group(0)], expressions.reduction(op, old, text, DType.f32))
+
+
 def begin_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
     """The vectors of a reduction, and one more for the elements that fill no vector."""
     start = literal(neutral(fold.op, DType.f32), DType.f32)
@@ -228,7 +234,7 @@ def end_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
     step = expressions.reduction
     return [
         f"#pragma GCC unroll 8\nfor (int part = 1; part < {abreast}; ++part) "
-        f"{name}[0] = {step(fold.op, f'{name}[0]', f'{name}[part]', DType.f32)};",
+        f"{name}[0] = {_reduction(fold.op, f'{name}[0]', f'{name}[part]')};",
         f"for (int lane = 0; lane < WIDE; ++lane) "
         f"{name}_rest[lane] = {step(fold.op, f'{name}[0][lane]', f'{name}_rest[lane]', DType.f32)};",
         "#pragma GCC unroll 4\nfor (int half = WIDE / 2; half > 0; half /= 2)",

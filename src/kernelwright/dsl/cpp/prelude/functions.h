@@ -193,6 +193,33 @@ template <typename F> FUNCTION F erf_of(F x) {
   return with_sign(a < 0.921875f ? small : large, x);
 }
 FUNCTION double erf_of(double x) { return std::erf(x); }
+// == erf_plus_one_of
+// 1 + erf(x), the factor of gelu, within 1.2e-7: erfc(|x|) = exp(-b * h(b)), and nothing cancels in the tail
+template <typename F> FUNCTION F erf_plus_one_of(F x) {
+  const F a = fabs_of(x), b = at_most(a, 4.0f);
+  const F z = b * b;  // two short chains instead of a long one
+  F even = F{} - 0x1.d7ced6p-17f, odd = F{} + 0x1.6c3b2ep-21f;
+  even = even * z - 0x1.3ff1acp-11f;
+  odd = odd * z + 0x1.068edcp-13f;
+  even = even * z - 0x1.d773acp-18f;
+  odd = odd * z + 0x1.9a99fp-10f;
+  even = even * z + 0x1.a5279ep-4f;
+  odd = odd * z - 0x1.3bafcap-6f;
+  even = even * z + 0x1.20dd7cp+0f;
+  odd = odd * z + 0x1.45f206p-1f;
+  const F h = odd * b + even;
+  const F y = -b * h, shifted = y * 0x1.715476p+0f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const F r = y - n * 0x1.62e430p-1f;
+  F q = F{} + 0x1.6dbd12p-10f;
+  q = q * r + 0x1.124148p-7f;
+  q = q * r + 0x1.555454p-5f;
+  q = q * r + 0x1.555486p-3f;
+  q = q * r + 0x1p-1f;
+  const F e = (q * r + 1.0f) * r + 1.0f;
+  const F tail = a >= 4.0f ? F{} : e * from_bits((bits_of(shifted) << 23) + 0x3f800000);
+  return x < 0.0f ? tail : 2.0f - tail;
+}
+FUNCTION double erf_plus_one_of(double x) { return 1.0 + std::erf(x); }
 // == erfc_of
 template <typename T> FUNCTION T erfc_of(T x) { return std::erfc(x); }
 // == sin_of

@@ -72,3 +72,22 @@ FUNCTION Vector sqrt_of(Vector x) {
   return x;
 #endif
 }
+// == vector_max
+// NaN if either is NaN, in three instructions
+FUNCTION Vector vector_max(Vector a, Vector b) {
+#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+  const Vector m = __builtin_ia32_maxps256(b, a);
+#else
+  const Vector m = b > a ? b : a;
+#endif
+  return b != b ? b : m;
+}
+// == vector_min
+FUNCTION Vector vector_min(Vector a, Vector b) {
+#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+  const Vector m = __builtin_ia32_minps256(b, a);
+#else
+  const Vector m = b < a ? b : a;
+#endif
+  return b != b ? b : m;
+}
