@@ -23,6 +23,9 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = [
     ((1, 3, 5, 9, 26), (8, 3, 3, 3, 3), False, {"padding": 1, "stride": (2, 1, 1)}),  # taps in depth join the channels
     ((2, 8, 11, 27), (8, 9, 3, 3), True, {"padding": 1}),
     ((1, 16, 8, 24), (16, 8, 3, 3), True, {"groups": 2}),
+    ((2, 12, 101), (14, 12, 5), False, {"padding": 2}),  # along one axis: two outputs of five taps at a time
+    ((1, 24, 67), (24, 12, 3), False, {"groups": 2}),
+    ((1, 12, 40), (12, 12, 4), False, {"padding": 3}),
 ]
 
 

@@ -2,7 +2,7 @@
 
   plain.py       products of weights with windows of a padded tile: any kernel, stride, dilation
   transposed.py  strided transposed ones: all output phases from one input tile
-  winograd.py    3 x 3 with a third of the multiplications
+  winograd.py    3 x 3 with a third of the multiplications; winograd_line.py: the same along one axis (points.py: transforms)
   depthwise.py   one channel in a group: nothing to multiply as matrices
 
 In: a ConvProblem, loaders, the epilogue. Out: Pieces.
@@ -16,6 +16,7 @@ from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
 from kernelwright.design.contraction.transposed import TransposedConv
 from kernelwright.design.contraction.winograd import lower_winograd
+from kernelwright.design.contraction.winograd_line import lower_line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch.nodes import Kernel
 
@@ -35,9 +36,10 @@ def lower_conv(
     phased = TransposedConv(problem, lines, load_x, load_w, finish, names, machine)
     if phased.applies():
         pieces.append(phased.piece())
-    winograd = lower_winograd(problem, lines, load_x, load_w, finish, names, machine)
-    if winograd is not None:
-        pieces.append(winograd)
+    for lower in (lower_winograd, lower_line):
+        winograd = lower(problem, lines, load_x, load_w, finish, names, machine)
+        if winograd is not None:
+            pieces.append(winograd)
     return sorted(pieces, key=lambda piece: piece.cost)
 
 

@@ -6,6 +6,8 @@ is while the taps pass over it. In: a ConvProblem with as many groups as channel
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelwright.design.contraction.blocks import accumulator, add, at, block, loop, mul, op, span
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
@@ -35,26 +37,38 @@ def lower_depthwise(
     taps = [names.fresh(stem) for stem in ("kd", "kh", "kw")[3 - len(lines) :]]
     acc = Var(names.fresh("acc"))
 
+    tile = Var(names.fresh("x_tile"))
     x_axes: list[nodes.Axis] = [at(n), at(channel)]
+    window: list[nodes.Axis] = []
     w_axes: list[nodes.Axis] = [at(channel), at(op("%", o, multiplier))] if p.transposed else [at(o), at(0)]
     out_axes: list[nodes.Axis] = [at(n), at(o)]
     for line, extent, is_span, where, phase, k in zip(lines, extents, tiled, position, phases, taps, strict=True):
-        # an ordinary convolution needs no phases here: each tap loads its own strided window
-        start = (
-            add(line.tile_start(where, 0), mul(k, line.dilation))
-            if not p.transposed
-            else add(line.tile_start(where, phase), line.offset(k))
-        )
-        x_axes.append(span(start, extent, line.tile_step) if is_span else at(start))
+        # an ordinary convolution needs no phases here: each tap has its own strided window
+        start = line.tile_start(where, phase if p.transposed else 0)
+        shift = line.offset(k) if p.transposed else mul(k, line.dilation)
+        reach = line.reach if p.transposed else (extent - 1) * (line.stride - 1) + (line.kernel - 1) * line.dilation
+        if is_span:
+            x_axes.append(span(start, extent + reach))
+            window.append(span(shift, extent, line.tile_step))
+        else:
+            x_axes.append(at(add(start, shift)))
         w_axes.append(at(line.tap(phase, k) if p.transposed else k))
         out = line.out_start(where, phase)
         out_axes.append(span(out, extent, line.out_step) if is_span else at(out))
 
-    product = Binary("mul", _wide(load_x(tuple(x_axes)), p.dtype), _wide(load_w(tuple(w_axes)), p.dtype))
+    product = Binary("mul", nodes.Part(tile, tuple(window)), _wide(load_w(tuple(w_axes)), p.dtype))
     step: list[Statement] = [Assign(acc.name, Binary("add", acc, product))]
-    for line, phase, k in zip(reversed(lines), reversed(phases), reversed(taps), strict=True):
-        count = line.tap_count(phase) if p.transposed else line.kernel
-        step = [loop("range", k, 0, count, 1, step)]
+    for line, phase, k, is_span in reversed(list(zip(lines, phases, taps, tiled, strict=True))):
+        if is_span:
+            step = [loop("range", k, 0, line.tap_count(phase) if p.transposed else line.kernel, 1, step)]
+    # a border is dealt with once, while the tile is copied; the taps then pass over plain memory
+    loaded = load_x(tuple(x_axes))
+    if isinstance(loaded, nodes.Load) and (p.transposed or any(p.padding)):
+        loaded = replace(loaded, level="fast")
+    step.insert(0, Assign(tile.name, _wide(loaded, p.dtype)))
+    for line, phase, k, is_span in reversed(list(zip(lines, phases, taps, tiled, strict=True))):
+        if not is_span:
+            step = [loop("range", k, 0, line.tap_count(phase) if p.transposed else line.kernel, 1, step)]
     shape = [extent for extent, is_span in zip(extents, tiled, strict=True) if is_span]
     body: list[Statement] = [Assign(acc.name, accumulator(p.dtype, *shape)), *step, *finish(acc, tuple(out_axes))]
     for line, phase in zip(reversed(lines), reversed(phases), strict=True):

@@ -112,10 +112,14 @@ class PlainConv:
         tiling = self.tiling()
         kernel = Kernel(self.names.fresh("conv"), tuple(self.tasks(packed, tiling)))
         useful = self.p.out_spatial[-1] * tiling.rows / max(tiling.flat * ceil_div(self.p.out_spatial[-1], tiling.columns), 1)
-        # a block of registers has six rows: fewer output channels leave it partly empty
-        filled = min(1.0, 0.2 + 0.8 * self.group_out / 6)
-        cost = self.p.flops / (self.machine.flops * self.machine.threads * 0.75 * filled * min(1.0, max(useful, 0.2)))
+        cost = self.cost(useful)
         return Piece((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), cost)
+
+    def cost(self, useful: float) -> float:
+        """Seconds, given the useful part of all columns. A block of registers has six rows: fewer output channels leave it partly
+        empty."""
+        filled = min(1.0, 0.2 + 0.8 * self.group_out / 6)
+        return self.p.flops / (self.machine.flops * self.machine.threads * 0.75 * filled * min(1.0, max(useful, 0.2)))
 
     def packed_weight(self) -> tuple[str, Kernel]:
         """Weights as [*taps, out channel, channel in group]: the products read whole rows of channels. An axis with several phases

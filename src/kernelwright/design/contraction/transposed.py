@@ -60,8 +60,7 @@ class TransposedConv(PlainConv):
         useful = self.column.out / (
             tiling.pitch * self.column.phases * ceil_div(self.column.end - self.column.begin, tiling.columns)
         )
-        cost = self.p.flops / (self.machine.flops * self.machine.threads * 0.75 * min(1.0, max(useful, 0.2)))
-        return Piece((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), cost * 0.9)
+        return Piece((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), 0.9 * self.cost(useful))
 
     def tasks(self, packed: str, tiling: Tiling) -> list[Statement]:
         """Parallel loops over images, groups, positions and blocks of output channels; phases in depth one after another."""

@@ -2,9 +2,9 @@
 
 Four rows by two columns of output are a patch of 6 x 4 inputs and 24 products, where the direct way needs 72. Patches are
 transformed (R: columns by six values, V: rows by four), multiplied as 24 independent matrix products over the channels, and
-transformed back; transformed weights are made once. Along rows the evaluation points are 0, 1, -1 and infinity; along columns
-0, +-3/4, +-3/2 and infinity, whose rounding errors are about half of those of the customary 0, +-1, +-2 (measured: at most 27
-units of the output's scale at 64 channels, where the direct sum has 8; four by four outputs would have 89).
+transformed back; transformed weights are made once. Along rows the evaluation points are 0, 1, -1 and infinity; along columns the
+six of points.py (measured: errors of at most 27 units of the output's scale at 64 channels, where the direct sum has 8; four by
+four outputs would have 89).
 
 In: a ConvProblem with a kernel of 3 x 3 along its last two axes (taps of a third axis join the channels), loaders, the epilogue.
 Out: a Piece, or None where this does not apply.
@@ -16,15 +16,14 @@ import math
 from collections.abc import Callable, Sequence
 
 from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, smaller, span
+from kernelwright.design.contraction.points import inputs_at, minus, outputs_from, plus, times, weights_at
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.stack import stack
 from kernelwright.design.contraction.taps import Line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
-from kernelwright.sketch.nodes import Assign, Binary, DType, Gemm, Index, Kernel, Number, Statement, Tensor, Tile, Var
+from kernelwright.sketch.nodes import Assign, DType, Gemm, Index, Kernel, Statement, Tensor, Tile, Var
 
-NEAR, FAR = 0.75, 1.5
-"""The evaluation points along columns, beside 0 and infinity: plus and minus each of these."""
 POINTS = 24
 LEAST_CHANNELS = 8
 """With fewer channels or outputs the transforms cost more than the products save."""
@@ -46,18 +45,6 @@ def lower_winograd(
     if min(family.group_out, family.sums) < LEAST_CHANNELS or not family.fits():
         return None
     return family.piece()
-
-
-def plus(a: Tile, b: Tile) -> Tile:
-    return Binary("add", a, b)
-
-
-def minus(a: Tile, b: Tile) -> Tile:
-    return Binary("sub", a, b)
-
-
-def times(factor: float, a: Tile) -> Tile:
-    return Binary("mul", a, Number(factor))
 
 
 class _Winograd:
@@ -148,13 +135,7 @@ class _Winograd:
             return self.load_w((span(mul(group, self.group_in), self.group_in), at(inside), at(2 - row), three))
 
         first, second, third = (bind("tap", tap(r)) for r in range(3))
-        scale_near, scale_far = (1 / (2 * x * x * (x * x - y * y)) for x, y in ((NEAR, FAR), (FAR, NEAR)))
-        columns: list[Tile] = [times(1 / (NEAR * FAR) ** 2, first)]
-        for point, scale in ((NEAR, scale_near), (FAR, scale_far)):
-            even = bind("even", times(scale, plus(first, times(point * point, third))))
-            odd = bind("odd", times(scale * point, second))
-            columns += [plus(even, odd), minus(even, odd)]
-        columns.append(third)
+        columns = weights_at(bind, [first, second, third])
         tall = bind("columns", stack(columns, 0, 2))
         left, middle, right = (nodes.Part(tall, (span(0, 6), span(0, self.sums), at(k))) for k in range(3))
         even = bind("even", times(0.5, plus(left, right)))
@@ -195,13 +176,7 @@ class _Winograd:
         x = bind("x_tile", self.load_x(tuple(axes)))
         grid = nodes.Reshape(x, ints(sums, down + 1, 4, wide))
         d = [bind(f"x{r}", nodes.Part(grid, (span(0, sums), span(r // 4, down), at(r % 4), span(0, wide)))) for r in range(6)]
-        near, far = NEAR * NEAR, FAR * FAR
-        columns = [plus(minus(d[4], times(near + far, d[2])), times(near * far, d[0]))]
-        for point, other in ((NEAR, far), (FAR, near)):
-            even = bind("even", minus(d[4], times(other, d[2])))
-            odd = bind("odd", times(point, minus(d[3], times(other, d[1]))))
-            columns += [plus(even, odd), minus(even, odd)]
-        columns.append(plus(minus(d[5], times(near + far, d[3])), times(near * far, d[1])))
+        columns = inputs_at(bind, d)
         tall = bind("columns", stack(columns, 0, 3))
         pairs = nodes.Reshape(tall, ints(6, sums, down, across + 1, 2))
 
@@ -236,14 +211,7 @@ class _Winograd:
             ends = [m[0][xi] if j == 0 else m[3][xi] for xi in range(6)]
             mixed = [plus(m[1][xi], m[2][xi]) if j == 0 else minus(m[1][xi], m[2][xi]) for xi in range(6)]
             z = [bind("z", plus(end, middle)) for end, middle in zip(ends, mixed, strict=True)]
-            near_sum, near_gap = bind("even", plus(z[1], z[2])), bind("odd", minus(z[1], z[2]))
-            far_sum, far_gap = bind("even", plus(z[3], z[4])), bind("odd", minus(z[3], z[4]))
-            rows = [
-                plus(plus(z[0], near_sum), far_sum),
-                plus(times(NEAR, near_gap), times(FAR, far_gap)),
-                plus(times(NEAR**2, near_sum), times(FAR**2, far_sum)),
-                plus(plus(times(NEAR**3, near_gap), times(FAR**3, far_gap)), z[5]),
-            ]
+            rows = outputs_from(bind, z, 4)
             halves.append(stack([nodes.Reshape(row, ints(out, down, across)) for row in rows], 2, 1))
         image_tile = stack(halves, 4, 0)
         pixels = bind("pixels", image_tile)

@@ -98,6 +98,8 @@ def _anchor(value: Value, key: object, block: Block, usage: Usage) -> None:
 def _worth_keeping(value: Value, anchors: set[tuple[object, Block]]) -> bool:
     if value.op in VIEWS and value.op != "reshape":
         return False
+    if value.op == "load" and value.data.level == "fast":
+        return True
     cost = cost_of(value)
     if len(anchors) >= 2 and cost >= KEEP_COST:
         return True
