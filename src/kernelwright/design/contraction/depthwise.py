@@ -39,7 +39,7 @@ def lower_depthwise(
 
     tile = Var(names.fresh("x_tile"))
     x_axes: list[nodes.Axis] = [at(n), at(channel)]
-    window: list[nodes.Axis] = []
+    window: list[nodes.Span | nodes.At] = []
     w_axes: list[nodes.Axis] = [at(channel), at(op("%", o, multiplier))] if p.transposed else [at(o), at(0)]
     out_axes: list[nodes.Axis] = [at(n), at(o)]
     for line, extent, is_span, where, phase, k in zip(lines, extents, tiled, position, phases, taps, strict=True):
