@@ -1,0 +1,41 @@
+"""TileLang: tile programs for GPUs, written from a sketch and executed with or without a GPU.
+
+1. `stage`        what the judge's sandboxed process loads: TileLang made to interpret, the compiler for the target
+2. `launch`       what stands for a compiled kernel: arguments checked, outputs made, launches put down
+3. `interpreter`  statements of a PrimFunc: `expressions` (values over lanes), `tileops` (copies, products, reductions), `memory`
+4. `ahead`        launches → CUDA source → nvcc's figures
+5. `emit`         a sketch as a kernel file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kernelwright.dsl.language import State
+from kernelwright.errors import SketchError
+from kernelwright.sketch.nodes import Sketch
+
+
+class TileLang:
+    """The language object that the entry point names."""
+
+    name = "tilelang"
+    skills = Path(__file__).parent / "skills"
+    execution = "interpreter"
+    stage = "kernelwright.dsl.tilelang.stage"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, its TileLang kernels and `ModelNew`."""
+        raise SketchError("TileLang kernels are judged, not generated yet")
+
+    def facts(self) -> dict[str, str]:
+        """TileLang's version, and what it can do here."""
+        try:
+            return {"tilelang": version("tilelang"), "without a GPU": "interpreted, lowered and compiled for the target"}
+        except PackageNotFoundError:
+            return {"tilelang": "missing: pip install 'kernelwright[tilelang]'"}
+
+
+LANGUAGE = TileLang()
