@@ -11,6 +11,7 @@
 #include <functional>
 #include <initializer_list>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -31,6 +32,25 @@ struct KwTensor { int64_t id; void* data; int32_t dtype, dim, host, contiguous; 
 struct KwValue { int32_t kind, count; int64_t i; double d; void* p; };
 typedef int (*KwPython)(const char* name, KwValue* arguments, int count, KwValue* result);
 }
+
+namespace std {
+template <> struct numeric_limits<::__half> {
+  static constexpr bool is_specialized = true;
+  __host__ __device__ static ::__half infinity() { return ::__float2half(INFINITY); }
+  __host__ __device__ static ::__half max() { return ::__float2half(65504.0f); }
+  __host__ __device__ static ::__half lowest() { return ::__float2half(-65504.0f); }
+  __host__ __device__ static ::__half min() { return ::__float2half(6.103515625e-05f); }
+  __host__ __device__ static ::__half epsilon() { return ::__float2half(0.0009765625f); }
+};
+template <> struct numeric_limits<::__nv_bfloat16> {
+  static constexpr bool is_specialized = true;
+  __host__ __device__ static ::__nv_bfloat16 infinity() { return ::__float2bfloat16(INFINITY); }
+  __host__ __device__ static ::__nv_bfloat16 max() { return ::__float2bfloat16(3.38953138925e+38f); }
+  __host__ __device__ static ::__nv_bfloat16 lowest() { return ::__float2bfloat16(-3.38953138925e+38f); }
+  __host__ __device__ static ::__nv_bfloat16 min() { return ::__float2bfloat16(1.17549435082e-38f); }
+  __host__ __device__ static ::__nv_bfloat16 epsilon() { return ::__float2bfloat16(0.0078125f); }
+};
+}  // namespace std
 
 namespace c10 {
 enum class ScalarType : int8_t { Byte, Char, Short, Int, Long, Half, Float, Double, ComplexHalf, ComplexFloat, ComplexDouble, Bool, QInt8, QUInt8, QInt32, BFloat16, Undefined };
@@ -475,7 +495,7 @@ struct Module {
   std::string& doc() { static std::string d; return d; }
 };
 }  // namespace kw
-namespace pybind11 { typedef kw::Module module_; typedef kw::Module module; typedef kw::arg arg; struct gil_scoped_release {};
+namespace pybind11 { inline c10::nullopt_t none() { return c10::nullopt; } typedef kw::Module module_; typedef kw::Module module; typedef kw::arg arg; struct gil_scoped_release {};
 namespace literals { inline kw::arg operator""_a(const char* n, size_t) { return kw::arg(n); } } }
 namespace py = pybind11;
 #define KW_JOIN2(a, b) a##b
