@@ -76,7 +76,15 @@ class Operand:
     def costly(self) -> bool:
         """Whether computing an element is more than a few cheap operations."""
         inside = [e for e in walk_all([self.expr]) if e.kind == "apply"]
-        return len(inside) > 4 or any(e.data in EXPENSIVE for e in inside) or self._gathers()
+        return len(inside) > 4 or any(e.data in EXPENSIVE for e in inside) or self._gathers() or self._crosswise()
+
+    def _crosswise(self) -> bool:
+        """Whether matrices are read along different axes (x + x.T): one of them misses the cache in every tile."""
+        inner = set()
+        for e in walk_all([self.expr]):
+            if e.kind == "access" and e.data[2] and len(e.free) > 1:
+                inner |= {atom for atom, step in e.data[2][-1].terms if step == 1}
+        return len(inner) > 1
 
     def _gathers(self) -> bool:
         return any(len(c.terms) > 1 for e in walk_all([self.expr]) if e.kind == "access" for c in e.data[2])
