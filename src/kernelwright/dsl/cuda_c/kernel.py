@@ -276,7 +276,8 @@ class KernelWriter:
 
     def finished(self, name: str, body: list[str], blocks: Poly, threads: int, scratch: Poly) -> Launch:
         parameters = [*self.parameters(), *(["char* scratch"] if scratch.terms else [])]
-        head = f"__global__ void __launch_bounds__({threads}) {name}({', '.join(parameters)}) {{\n"
+        # one block a multiprocessor is enough: without the 1, ptxas 13 spills in order to fit eight
+        head = f"__global__ void __launch_bounds__({threads}, 1) {name}({', '.join(parameters)}) {{\n"
         return Launch(name, head + indent(body) + "}\n", blocks, threads, scratch)
 
     def parameters(self) -> list[str]:
