@@ -104,7 +104,7 @@ def small_model(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.timeout(900)
 def test_a_hopeless_model_ends_in_order_with_the_built_in_kernel(small_model: str, tmp_path: Path) -> None:
     (tmp_path / "task.py").write_text(SOFTMAX)
-    common = ["--model", small_model, "--max-tokens", "30000", "--no-compile", "--out", str(tmp_path / "out"), "--json"]
+    common = ["--model", small_model, "--max-tokens", "10000", "--no-compile", "--out", str(tmp_path / "out"), "--json"]
     out, err = command(tmp_path, "generate", str(tmp_path / "task.py"), *common).communicate(timeout=880)
     result = json.loads(out)
     assert result["verdict"]["status"] == "correct", err.decode()

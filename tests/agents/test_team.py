@@ -105,6 +105,9 @@ def test_a_wrong_design_goes_back_to_the_designer_without_a_build(stage: Stage) 
     assert kinds(record) == ["start", "seed", "choose", "design", "repair_design", "repair_design", "judged", "stop"]
     assert re.search(r"line 15: .*\n.*reduce_sum\(t, axis=5\)", script.asks[1])
     assert "computes something else than the reference" in script.asks[2]
+    assert re.search(
+        r"output 0: .* is wrong \(\d+ of 1024 elements\)\n\[\d+, \d+\]: expected [-\d.e]+, got [-\d.e]+", script.asks[2]
+    )
 
 
 def test_a_compile_error_is_patched_and_the_fix_is_remembered(stage: Stage) -> None:

@@ -17,8 +17,15 @@ from kernelwright.agents.distil import native_source
 
 COMPILE_SECONDS, MODEL_SECONDS = 60.0, 20.0
 REMARK = re.compile(r"^kernel\.cpp:(?P<line>\d+):\d+: (?P<what>missed|optimized):\s+(?P<text>.*)$")
-VAGUE = ("couldn't vectorize loop", "statement clobbers memory", "not inlinable", "will not be")
-"""Remarks that follow from others, or that say nothing about a loop."""
+VAGUE = (
+    "couldn't vectorize loop",
+    "statement clobbers memory",
+    "not inlinable",
+    "will not be",
+    "loop nest containing two or more",
+)
+"""Remarks that follow from others, or that say nothing about an innermost loop."""
+LOOP = re.compile(r"\b(for|while)\b\s*\(")
 LOOPS_TOLD = 5
 FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-w")
 BLOCK = re.compile(r"^(\.L\w+):$")
@@ -59,7 +66,7 @@ def vectorisation(remarks: str, source: str) -> list[str]:
     lines = source.splitlines()
     told = []
     for number, why in sorted(missed.items()):
-        if number not in done and 0 < number <= len(lines):
+        if number not in done and 0 < number <= len(lines) and LOOP.search(lines[number - 1]):
             told.append(f"line {number} of the source is not vectorised: {why[:120]}\n    {lines[number - 1].strip()[:120]}")
     counted = f"GCC vectorised {len(done)} loops" + (f"; {len(told)} remarks about others:" if told else "")
     return [counted, *told[:LOOPS_TOLD]]

@@ -117,7 +117,9 @@ def serve(channel: Channel) -> None:
     try:
         channel.send({"ok": True, "drafts": _make(message)})
     except errors.KernelwrightError as error:
-        channel.send({"ok": False, "error": str(error), "exit_code": error.exit_code})
+        # A sketch that the language cannot express is no fault of the task: there is no kernel, which is an answer.
+        code = 1 if isinstance(error, errors.SketchError) else error.exit_code
+        channel.send({"ok": False, "error": str(error), "exit_code": code})
     except Exception as error:
         channel.send({"ok": False, "error": describe_failure("the built-in designer", error), "exit_code": 1})
 

@@ -68,10 +68,15 @@ class JobFolder:
             raise KernelwrightError(f"{self.path}: cannot write the result: {error.strerror or error}") from error
 
 
+def default_path(name: str, dsl: str) -> Path:
+    """Where a job writes that was not told where."""
+    return DEFAULT_ROOT / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{dsl}"
+
+
 def open_folder(out: Path | None, name: str, dsl: str, *, run: str | None = None) -> JobFolder:
     """The folder for a job, made if need be; without `out` it is named after the task and the language. `run` is the store's name
     for the job, where it has one."""
-    path = out or DEFAULT_ROOT / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', name)}-{dsl}"
+    path = out or default_path(name, dsl)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

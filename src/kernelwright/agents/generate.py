@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernelwright.agents import attempts
 from kernelwright.agents.attempts import Attempt
@@ -65,30 +65,41 @@ def generate(
     journal = Journal(folder, minds.store, minds.run)
     bench = Workbench(job, judge, drafter, minds.memory or Memory())
     journal.step("start", job.task.name, {"task": job.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
-    best: Attempt | None = None
     try:
         if minds.designer is None or minds.coder is None:
             best, ended = _alone(bench, journal, folder, watch)
-            tried = len(bench.verdicts)
         else:
             best, ended = _with_team(bench, journal, folder, watch, minds)
-            tried = len(bench.verdicts)
-    finally:
-        found = best is not None and best.verdict.ok
-        journal.finish("done" if found else "failed", best.kernel if best is not None and found else None)
+    except KernelwrightError:
+        journal.finish("failed", None)
+        raise  # anything else (Ctrl-C, a kill) leaves the run unfinished, to be resumed
+    journal.finish("done" if best.verdict.ok else "failed", best.kernel if best.verdict.ok else None)
+    tried = len(bench.verdicts)
     draft = Draft(best.sketch, best.kernel)
     return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author)
 
 
 def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> tuple[Attempt, str]:
     """The built-in mind: its best draft, or the kernel that was given, and what tuning makes of it."""
+    best = _first(bench, journal, folder, watch)
+    return _tuned(bench, journal, folder, watch, best, (best.sketch,) if bench.job.kernel and best.sketch else ())
+
+
+def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+    if bench.job.kernel:
+        return _given(bench, journal, folder, watch)
+    return best_draft(bench, journal, folder, watch)[0]
+
+
+def _tuned(
+    bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, best: Attempt, sketches: tuple[str, ...]
+) -> tuple[Attempt, str]:
+    """What tuning makes of a kernel, where the job asks for it and speeds are measured."""
     job = bench.job
-    best = _given(bench, journal, folder, watch) if job.kernel else best_draft(bench, journal, folder, watch)[0]
     if not (job.tune_seconds and job.timing and best.verdict.timing is not None):
         return best, ""
     from kernelwright.search.tune import tune
 
-    sketches = (best.sketch,) if job.kernel and best.sketch else ()
     tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches)
     found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
     return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}"
@@ -148,6 +159,7 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
 
 
 def _with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, minds: Minds) -> tuple[Attempt, str]:
+    from kernelwright.agents.final import final_race
     from kernelwright.agents.librarian import Librarian
     from kernelwright.agents.team import Team
 
@@ -156,40 +168,39 @@ def _with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
     librarian = Librarian(bench, journal, minds.store, minds.knowledge)
 
     def seed() -> Attempt:
-        return best_draft(bench, journal, folder, watch)[0]
+        return _first(bench, journal, folder, watch)
 
     def keep(attempt: Attempt) -> None:
         folder.keep(attempt.kernel, attempt.sketch, attempt.verdict)
 
     team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, watch)
     decision = team.run()
-    best = _here(bench, team) if team.best is not None else None
+    watch.say("the last race")
+    best = _here(bench, final_race(bench, journal, team.tried, team.seeded), team.tried)
     if best is None:
         if not team.tried:
             raise NothingFound(f"{bench.job.task.path}: no kernel was found: {decision.reason}")
         best = team.tried[-1]
     keep(best)
+    ended = decision.reason
+    if best.verdict.ok and best.author != "coder":
+        # What the rules lowered can be varied by them; a kernel that was written by hand is what it is.
+        best, said = _tuned(bench, journal, folder, watch, best, (best.sketch,) if best.design > 0 else ())
+        ended = f"{ended}; {said}" if said else ended
     if best.verdict.ok and best.design > 0:
         librarian.learn_win(team.brief, best)
-    return best, decision.reason
+    return best, ended
 
 
-def _here(bench: Workbench, team: object) -> Attempt | None:
-    """The best attempt by a verdict of this machine. Verdicts from a recording led the replay; the result is judged anew."""
-    from kernelwright.agents.team import Team
-
-    assert isinstance(team, Team)
-    ranked = sorted(
-        (a for a in team.tried if a.verdict.ok), key=lambda a: (a is not team.best, -(attempts.speed(a.verdict) or 0))
-    )
-    for attempt in ranked:
+def _here(bench: Workbench, best: Attempt | None, tried: list[Attempt]) -> Attempt | None:
+    """The winner by a verdict of this machine. Verdicts from a recording led the replay; the result is judged anew."""
+    others = sorted((a for a in tried if a.verdict.ok and a is not best), key=lambda a: -(attempts.speed(a.verdict) or 0.0))
+    for attempt in [best, *others] if best is not None else []:
         if attempt.kernel not in bench.replayed:
             return attempt
         verdict = bench.judged_here(attempt.kernel)
         if verdict.ok:
-            return Attempt(
-                attempt.number, attempt.design, attempt.author, attempt.sketch, attempt.kernel, verdict, attempt.sketch_right
-            )
+            return replace(attempt, verdict=verdict)
     return None
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.agents import effort as efforts
-from kernelwright.agents.folder import JobFolder, open_folder
+from kernelwright.agents.folder import JobFolder, default_path, open_folder
 from kernelwright.agents.generate import Generated, generate
 from kernelwright.agents.memory import Memory
 from kernelwright.agents.minds import Minds
@@ -92,7 +92,8 @@ def fulfil(order: Order, watch: Watch | None = None) -> Fulfilled:
     """A new run. Without a model, a store that cannot be opened is no reason to stop; with one, it is: what is paid for is kept."""
     with ExitStack() as stack:
         store = _store(order, stack)
-        run = store.begin({**order.as_json(), "out": str(Path(order.out).resolve()) if order.out else None}) if store else None
+        place = Path(order.out) if order.out else default_path(order.task.name, order.dsl)
+        run = store.begin({**order.as_json(), "out": str(place.resolve())}) if store else None
         return _work(order, store, run, watch or Watch(), stack)
 
 

@@ -127,7 +127,8 @@ def _examined(message: dict[str, Any]) -> dict[str, Any]:
             for number, inputs in enumerate(workloads):
                 found = compare(sketch, model, inputs)
                 if not found.agrees and number == 0:
-                    return {"outcome": "misdesigned", "faults": [found.reason], "kernel": "", "lowering": ""}
+                    faults = [found.reason, *_where(sketch, model, inputs)]
+                    return {"outcome": "misdesigned", "faults": faults, "kernel": "", "lowering": ""}
                 covered = covered and found.agrees
                 if time.monotonic() > deadline:
                     break
@@ -135,6 +136,31 @@ def _examined(message: dict[str, Any]) -> dict[str, Any]:
             outcome = "unproved"
     kernel, lowering = _lowered(message, sketch, state_of(model), covered)
     return {"outcome": outcome, "faults": [], "kernel": kernel, "lowering": lowering}
+
+
+def _where(sketch: Any, model: Any, inputs: list[Any]) -> list[str]:
+    """Where the values differ and what they are, for the Designer; nothing where there are no values to compare."""
+    import torch
+
+    from kernelwright.judge import regions
+    from kernelwright.sketch import interpret
+    from kernelwright.task import tree
+
+    try:
+        made = tree.tensors(interpret.call(sketch, [leaf for _, leaf in tree.leaves(inputs, "")], model.state_dict()))
+    except errors.SketchError:
+        return []
+    with torch.no_grad():
+        wanted = tree.tensors(model(*inputs))
+    told = []
+    for number, (want, got) in enumerate(zip(wanted, made, strict=False)):
+        if want.shape != got.shape or want.dtype != got.dtype or not want.numel():
+            continue
+        wrong = ~torch.isclose(got, want, rtol=1e-3, atol=1e-5, equal_nan=True)
+        if bool(wrong.any()):
+            told.append(f"output {number}: {regions.describe(wrong)} is wrong ({int(wrong.sum())} of {wrong.numel()} elements)")
+            told += regions.samples(got, want, wrong)
+    return told
 
 
 def _lowered(message: dict[str, Any], sketch: Any, state: Any, covered: bool) -> tuple[str, str]:

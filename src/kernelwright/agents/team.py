@@ -15,16 +15,29 @@ from kernelwright.agents import answers, attempts, bounds, distil, roles
 from kernelwright.agents.attempts import Attempt
 from kernelwright.agents.brief import Brief
 from kernelwright.agents.conductor import Allowance, Author, Decision, History, Kind, Move, Turn, decide
+from kernelwright.agents.drafts import DraftError
 from kernelwright.agents.journal import Journal
 from kernelwright.agents.librarian import Librarian
 from kernelwright.agents.proof import Proof
 from kernelwright.agents.watch import Watch
 from kernelwright.agents.workbench import Workbench
-from kernelwright.errors import BudgetReached, KernelwrightError, ModelError
+from kernelwright.errors import (
+    BudgetReached,
+    ConfigError,
+    JudgeError,
+    KernelwrightError,
+    ModelError,
+    StoreError,
+    TaskError,
+    ToolMissing,
+)
 from kernelwright.judge.verdict import Verdict
 from kernelwright.llm import Answer, Ask, Model
 
 Keep = Callable[[Attempt], None]
+
+FATAL = (TaskError, ConfigError, JudgeError, ToolMissing, StoreError)
+"""What no model can help with. That the built-in mind has no kernel, or died over the task, is not among it."""
 
 
 @dataclass
@@ -79,7 +92,7 @@ class Team:
         try:
             self.seeded = self.seed()
         except KernelwrightError as error:
-            if error.exit_code != 1:  # the task itself cannot be used; a missing schedule or kernel is no such thing
+            if isinstance(error, FATAL) or (isinstance(error, DraftError) and error.exit_code == 2):
                 raise
             self.journal.step("seed", decision.reason, status="no_seed", error=str(error))
             return Turn(Move.seed, Kind.no_seed, author="builtin", error=str(error), note=str(error))
@@ -192,7 +205,7 @@ class Team:
             return self._unreadable(decision, "coder", error)
         self._unread = ""
         kernel = carry(kernel, base.sketch)
-        inputs = {"prompt": ask.user, "kernel": base.kernel}
+        inputs = {"prompt": ask.user, "kernel": base.kernel, "sketch": base.sketch}
         self.journal.step(
             str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
         )
