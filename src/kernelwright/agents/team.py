@@ -209,7 +209,7 @@ class Team:
         self.journal.step(
             str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
         )
-        turn = self._judged(decision, kernel, "coder", "patched by the Coder", base.sketch)
+        turn = self._judged(decision, kernel, "coder", "changed by the Coder", base.sketch)
         if not base.verdict.ok and turn.kind is Kind.correct:
             self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel), change)
         return turn
