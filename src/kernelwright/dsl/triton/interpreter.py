@@ -184,8 +184,11 @@ def _ranges(name: str, value: Any) -> list[memory.Range]:
         return []
     require_device(name, base)
     RECORD.brain |= str(base.dtype) == "torch.bfloat16"
-    storage = base.untyped_storage()
-    return [(storage.data_ptr(), storage.data_ptr() + storage.nbytes(), name)]
+    if not base.numel():
+        return []
+    # Of the tensor itself, not of its storage: a larger storage behind it belongs to somebody else.
+    span = 1 + sum((size - 1) * stride for size, stride in zip(base.shape, base.stride(), strict=True))
+    return [(base.data_ptr(), base.data_ptr() + span * base.element_size(), name)]
 
 
 @dataclass(frozen=True)

@@ -32,23 +32,26 @@ class Memory:
 
     def open(self, ranges: list[Range], *, trusting: bool) -> None:
         """A launch begins; ranges are (first byte, end, argument)."""
-        merged: dict[tuple[int, int], str] = {}
-        for start, end, name in ranges:
-            merged.setdefault((start, end), name)
-        ordered = sorted(merged)
-        self.starts = np.array([start for start, _ in ordered], np.uint64)
-        self.ends = np.array([end for _, end in ordered], np.uint64)
-        self.names = [merged[key] for key in ordered]
+        merged: list[tuple[int, int, list[str]]] = []
+        for start, end, name in sorted(ranges):
+            if merged and start < merged[-1][1]:  # views of one tensor
+                first, last, names = merged[-1]
+                merged[-1] = (first, max(last, end), [*names, name])
+            else:
+                merged.append((start, end, [name]))
+        self.starts = np.array([start for start, _, _ in merged], np.uint64)
+        self.ends = np.array([end for _, end, _ in merged], np.uint64)
+        self.names = [" and ".join(dict.fromkeys(names)) for _, _, names in merged]
         self.trusting = trusting
 
     def check(self, what: str, addresses: Any, mask: Any, width: int) -> None:
         """Raise unless every active address lies in one of the tensors."""
         if self.trusting:
             return
+        mask = mask.astype(bool)  # the interpreter also holds masks as integers, which would index
         if not mask.all():
-            addresses = np.broadcast_to(addresses, np.broadcast_shapes(addresses.shape, mask.shape))[
-                np.broadcast_to(mask, np.broadcast_shapes(addresses.shape, mask.shape))
-            ]
+            shape = np.broadcast_shapes(addresses.shape, mask.shape)
+            addresses = np.broadcast_to(addresses, shape)[np.broadcast_to(mask, shape)]
         if addresses.size == 0:
             return
         low, high = addresses.min(), addresses.max()
