@@ -132,7 +132,8 @@ def test_what_the_interpreter_accepts_and_the_compiler_does_not_fails_to_build(j
 
 
 def test_torch_in_place_of_a_kernel_is_no_triton_kernel(judge: Judge) -> None:
-    kernel = "import torch\nimport triton\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.new_zeros(x.shape[0])\n"
+    head = "import torch\nimport triton\n\nclass ModelNew(torch.nn.Module):\n"
+    kernel = f"{head}    def forward(self, x):\n        return x.new_zeros(x.shape[0])\n"
     found = verdict(judge, kernel)
     assert found.status is not Status.correct
     kernel = KERNEL.replace("return y\n", "return torch.exp(-x * x).sum(1)\n")

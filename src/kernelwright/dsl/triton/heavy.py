@@ -218,11 +218,13 @@ class Heavy(Tiles):
         if inner:
             survey.inner.add(inner)
             if dot:
-                survey.wants[inner] = DEPTH if value.args[0].dtype in (DType.f32, DType.f64) else 2 * DEPTH
+                survey.wants[inner] = DEPTH if value.args[0].dtype in (DType.f32, DType.f64) else 4 * DEPTH
         survey.kept |= set(named)
         survey.blocks.append(self.out.sorted([*named, *self.lanes]))
         if dot:
             survey.dots |= {*axes[-2:], inner}
+            if value.args[0].dtype in (DType.f32, DType.f64):
+                survey.exact |= set(axes[-2:])
         else:
             survey.blocks.append(self.out.sorted([*named, *([inner] if inner else []), *self.lanes]))
 

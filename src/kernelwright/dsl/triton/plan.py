@@ -19,8 +19,10 @@ LANES = 2048
 """Elements that a program should have at least; small tiles take in neighbours of a parallel loop."""
 DOT = 16
 """The smallest extent of a matrix product's operands."""
-DEPTH = 32
-"""Block of a product's inner dimension."""
+DEPTH = 16
+"""Block of a product's inner dimension for fp32; half floats take four times as much."""
+EXACT_BLOCK = 4096
+"""Elements of a product's block in fp32: exact products are made without tensor cores, and their operands fill the registers."""
 
 
 @dataclass
@@ -52,6 +54,7 @@ class Survey:
     along: set[str] = field(default_factory=set)  # reduced, scanned, sorted, contracted while in registers
     inner: set[str] = field(default_factory=set)  # dimensions that only a reduction or product has
     dots: set[str] = field(default_factory=set)  # meet in a matrix product
+    exact: set[str] = field(default_factory=set)  # meet in a product that is made in fp32
     wants: dict[str, int] = field(default_factory=dict)  # preferred size of an inner dimension
     roots: dict[str, bool] = field(default_factory=dict)  # axes of stores: does the store read kept tiles?
     blocks: list[tuple[str, ...]] = field(default_factory=list)
@@ -107,9 +110,10 @@ def make(survey: Survey) -> Plan:
         wanted = min((survey.wants[name] for name in names if name in survey.wants), default=None)
         if wanted is not None and all(name in survey.inner for name in names) and dim.size > wanted:
             dim.size, dim.walk = wanted, "loop"
+    exact = {survey.find(name) for name in survey.exact}
     for _ in range(64):
         sizes = {block: _product(dims[name].size for name in block) for block in blocks}
-        large = [block for block in blocks if sizes[block] > BLOCK]
+        large = [block for block in blocks if sizes[block] > (EXACT_BLOCK if exact & set(block) else BLOCK)]
         if not large or not any(_cut(survey, groups, dims, block) for block in sorted(large, key=lambda b: -sizes[b])):
             break
     largest = max((_product(dims[name].size for name in block) for block in blocks), default=1)
