@@ -47,6 +47,35 @@ def test_rows_that_exceed_the_cache_are_walked_in_chunks() -> None:
     assert "range(" in to_source(design.sketch)
 
 
+@pytest.mark.parametrize("shape", [(9, 70001), (8, 5, 31, 901)])
+def test_statistics_of_long_rows_take_one_walk(shape: tuple[int, ...]) -> None:
+    """Mean and variance are merged chunk by chunk, also where a last chunk is shorter; a large mean does not cancel."""
+    design = designed(nn.LayerNorm(shape[1:]), torch.randn(shape) * 2 + 100, tolerance=1e-3)
+    text = to_source(design.sketch)
+    assert kernels(design) == 1
+    assert "spread" in text
+    assert text.count("= load(input") == 2 * (
+        2 if shape == (9, 70001) else 1
+    )  # statistics and result, each with its last chunk
+
+
+def test_statistics_of_few_long_rows() -> None:
+    assert kernels(designed(nn.LayerNorm((5, 31, 901)), torch.randn(3, 5, 31, 901) + 10, tolerance=1e-3)) > 1
+
+
+def test_ragged_windows_are_taken_axis_by_axis() -> None:
+    design = designed(lambda x: (F.adaptive_avg_pool2d(x, (3, 4)), F.adaptive_max_pool1d(x[0], 5)), torch.randn(2, 3, 10, 13))
+    assert kernels(design) >= 3
+
+
+def test_mish_takes_one_exponential() -> None:
+    x = torch.tensor([-200.0, -30.0, -1.0, 0.0, 1e-3, 2.0, 19.0, 25.0, 1e4])
+    design = designed(lambda x: (F.mish(x), torch.tanh(F.softplus(x)) * x), x, tolerance=1e-6)
+    text = to_source(design.sketch)
+    assert "tanh(" not in text
+    assert "log1p(" not in text
+
+
 def test_what_follows_a_product_is_in_its_epilogue() -> None:
     model = nn.Sequential(nn.Linear(17, 19), nn.GELU(), nn.Hardtanh())
     assert kernels(designed(model, torch.randn(33, 17))) == 1

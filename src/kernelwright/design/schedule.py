@@ -224,9 +224,11 @@ def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom
         return Plan("rows", parallel, _ordered(nest, tile, order))
     assert vector is not None or sequential
     vector = vector if vector in sequential else sequential[-1]
+    made_here = {part for _, value in nest.stores for part in (value, *value.args)}
     for e in reductions(nest):
         # it walks another way through its data than the row: on its own it would go one element at a time
-        if vector not in bound_atoms(e) and math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK and e.value is not None:
+        long = math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK
+        if long and vector not in bound_atoms(e) and e.value is not None and e not in made_here:
             raise MustRealise(e.value)
     chunk = vector.extent if vector.extent <= 2 * CHUNK else _divisor(vector.extent, CHUNK)
     loops = [a for a in order if a != vector]
