@@ -41,6 +41,23 @@ def down():
 returns(("sums", "columns", "order", "best"))
 """
 
+HALVES = """
+name = "half_linear"
+a = tensor([70, 50], f16, role="input", source="0")
+b = tensor([50, 90], f16, role="input", source="1")
+y = tensor([70, 90], f32, role="output")
+
+@kernel
+def product():
+    for i in parallel(0, 70, 70):
+        acc = full([70, 90], 0.5, f32, level="accumulator")
+        for k in range(0, 50, 25):
+            acc = gemm(load(a[i:i + 70, k:k + 25]), load(b[k:k + 25, :]), acc)
+        store(y[i:i + 70, :], maximum(acc, 0.0))
+
+returns("y")
+"""
+
 pytestmark = needs_gcc
 
 
@@ -92,6 +109,13 @@ def test_products_are_blocked_in_registers() -> None:
     text = kernel.source(EXAMPLES["linear_relu"]).text
     assert "__shared__ float left[" in text
     assert "sum[i][j] += x[i] * y[j]" in text
+
+
+def test_half_products_use_tensor_cores(tmp_path: Path) -> None:
+    sketch = parse(HALVES)
+    assert "wmma::mma_sync" in kernel.source(sketch).text
+    found, wanted = _run(sketch, tmp_path)
+    torch.testing.assert_close(found["y"], wanted["y"], rtol=1e-3, atol=1e-3)
 
 
 def test_rows_are_reduced_by_shuffles() -> None:

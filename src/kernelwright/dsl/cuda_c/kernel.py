@@ -73,6 +73,8 @@ def source(sketch: nodes.Sketch) -> Source:
     headers = (
         "#include <cuda_runtime.h>\n#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <cmath>\n#include <cstdint>\n"
     )
+    if "wmma::" in body:
+        headers += "#include <mma.h>\n"
     host = _SCRATCH if "scratch_memory(" in body else ""
     return Source(f"{headers}\n{prelude(body)}{host}\n{body}", tuple(entries))
 
@@ -198,17 +200,17 @@ class KernelWriter:
             chain = self.chain(first)
             lines, blocks = self.positions(chain)
             inside = chain[-1].body
-            found = product_kernel.find(inside)
-            if found is not None:
-                writer = product_kernel.Writer(around, found, self.position, builder.fresh)
-                cut = writer.write()
-                if cut is not None:
-                    high, wide = cut
-                    tiles = f"const int column_block = rest % {wide}, row_block = rest / {wide} % {high};"
-                    head = ["int64_t rest = blockIdx.x;", tiles, f"rest /= {high * wide};", *lines]
-                    return self.finished(name, [*head, *writer.out], blocks * (high * wide), product_kernel.THREADS, poly(0))
         elif len(effects) == 1 and isinstance(first, StoreEffect) and _flat(first):
             return self.flat(builder, usage, around, first, name)
+        found = product_kernel.find(inside)
+        if found is not None:
+            writer = product_kernel.Writer(around, found, self.position, builder.fresh)
+            cut = writer.write()
+            if cut is not None:
+                high, wide = cut
+                tiles = f"const int column_block = rest % {wide}, row_block = rest / {wide} % {high};"
+                head = ["int64_t rest = blockIdx.x;", tiles, f"rest /= {high * wide};", *lines]
+                return self.finished(name, [*head, *writer.out], blocks * (high * wide), product_kernel.THREADS, poly(0))
         threads = self.threads(inside)
         scheduler = BlockScheduler(builder, usage, around, 0, threads=threads, position=self.position)
         scheduler.watched = {_c_name(n) for n in self.written & self.read}

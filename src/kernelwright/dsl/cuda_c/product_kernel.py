@@ -15,6 +15,7 @@ from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, literal
 from kernelwright.dsl.cfamily.values import (
     HEAVY,
+    VIEWS,
     Block,
     Carried,
     CommentEffect,
@@ -28,6 +29,7 @@ from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Scalar
 from kernelwright.dsl.cpp.nest import Nest, Put, Surroundings
 from kernelwright.dsl.cpp.schedule import _head, _region_shape
 from kernelwright.dsl.cuda_c import cooperate
+from kernelwright.sketch.nodes import DType
 
 SIDE = 16
 """Threads stand in a square of 16 x 16."""
@@ -200,10 +202,13 @@ class Writer:
             return None
         rows, columns = (_size(nest, axes) for axes in (cut.rows, cut.columns))
         high, wide = self.per_thread(rows, columns)
-        block_rows, block_columns = SIDE * high, SIDE * wide
         depth = body.product.args[0].shape[1].constant or 1
         step = 16 if depth > 8 else 8 if depth > 4 else 4
-        self.kernel(nest, cut, rows, columns, high, wide, depth, step)
+        narrow = tensor_core_type(body.product) if min(rows, columns) >= 32 and depth >= 16 else None
+        if narrow is not None:
+            high = wide = 4
+        block_rows, block_columns = SIDE * high, SIDE * wide
+        self.kernel(nest, cut, rows, columns, high, wide, depth, step, narrow)
         return -(-rows // block_rows), -(-columns // block_columns)
 
     @staticmethod
@@ -244,16 +249,23 @@ class Writer:
             rest = f"({rest} / {extent})"
         return lines
 
-    def kernel(self, nest: Nest, cut: Cut, rows: int, columns: int, high: int, wide: int, depth: int, step: int) -> None:
+    def kernel(
+        self, nest: Nest, cut: Cut, rows: int, columns: int, high: int, wide: int, depth: int, step: int, narrow: DType | None
+    ) -> None:
         value = self.body.product
         kind = COMPUTED[value.dtype]
         block_rows, block_columns = SIDE * high, SIDE * wide
         pad = 4 if kind == "float" else 2
         out = self.out
         out += [f"// {line}" for text in self.body.comments for line in text.splitlines()]
+        if narrow is None:
+            out += [
+                f"__shared__ {kind} left[{step}][{block_rows + pad}];",
+                f"__shared__ {kind} right[{step}][{block_columns + pad}];",
+            ]
+        else:
+            out += _CORES_BEGIN.format(kind=_NARROW[narrow][0]).splitlines()
         out += [
-            f"__shared__ {kind} left[{step}][{block_rows + pad}];",
-            f"__shared__ {kind} right[{step}][{block_columns + pad}];",
             "const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;",
             f"const int row0 = row_block * {block_rows}, column0 = column_block * {block_columns};",
             f"{kind} sum[{high}][{wide}];",
@@ -265,12 +277,36 @@ class Writer:
         a, b = value.args[:2]
         k = self.fresh("k")
         known = {**nest.ranges.known, k: (poly(0), poly(depth - 1))}
-        self.stage(nest, known, a, (cut.row, poly(k)), k, cut.rows, "left", block_rows, "row0", rows, depth, step)
+        # registers read columns of the left slice, so it lies turned; tensor cores read both as they are
+        slots = ("left[deep][at]", "right[deep][at]") if narrow is None else ("left[at][deep]", "right[deep][at]")
+        convert = "{}" if narrow is None else _NARROW[narrow][1]
+        self.stage(nest, known, a, (cut.row, poly(k)), k, cut.rows, slots[0], block_rows, "row0", rows, depth, step, convert)
         self.stage(
-            nest, known, b, (poly(k), cut.column), k, cut.columns, "right", block_columns, "column0", columns, depth, step
+            nest,
+            known,
+            b,
+            (poly(k), cut.column),
+            k,
+            cut.columns,
+            slots[1],
+            block_columns,
+            "column0",
+            columns,
+            depth,
+            step,
+            convert,
         )
-        out += [
-            "__syncthreads();",
+        out.append("__syncthreads();")
+        out += self.multiply(kind, high, wide, step) if narrow is None else _CORES_STEP.splitlines()
+        out += ["__syncthreads();", "}", *("}" for _ in self.body.loops)]
+        if narrow is not None:
+            out += _CORES_END.splitlines()
+        self.finish(nest, cut, rows, columns, high, wide)
+
+    @staticmethod
+    def multiply(kind: str, high: int, wide: int, step: int) -> list[str]:
+        """A slice of the depth, each thread its own elements."""
+        return [
             "#pragma unroll",
             f"for (int k = 0; k < {step}; ++k) {{",
             f"{kind} x[{high}], y[{wide}];",
@@ -284,11 +320,7 @@ class Writer:
             f"for (int j = 0; j < {wide}; ++j) sum[i][j] += x[i] * y[j];",
             "}",
             "}",
-            "__syncthreads();",
-            "}",
-            *("}" for _ in self.body.loops),
         ]
-        self.finish(nest, cut, rows, columns, high, wide)
 
     def each(self, nest: Nest, cut: Cut, rows: int, columns: int, high: int, wide: int, body: list[str]) -> list[str]:
         """Something for each element that a thread owns."""
@@ -328,8 +360,8 @@ class Writer:
         return [*lines.lines[0], *lines.lines[1]], text
 
     def stage(
-        self, nest: Nest, known: dict[str, Any], operand: Value, index: Index, k: str, axes: list[int], name: str, width: int,
-        origin: str, size: int, depth: int, step: int,
+        self, nest: Nest, known: dict[str, Any], operand: Value, index: Index, k: str, axes: list[int], slot: str, width: int,
+        origin: str, size: int, depth: int, step: int, convert: str,
     ) -> None:  # fmt: skip
         """Copies (computes) a slice of an operand into shared memory; neighbouring threads follow memory."""
         elements = Elements(self.around.tensors, Ranges(known), dict.fromkeys([k, *nest.vars.values()], 1))
@@ -349,7 +381,7 @@ class Writer:
             *lines,
             f"element = {text};",
             "}",
-            f"{name}[deep][at] = element;",
+            f"{slot} = {convert.format('element')};",
             "}",
         ]
 
@@ -377,7 +409,57 @@ class Writer:
             self.out += self.each(nest, cut, rows, columns, high, wide, [*body, *(["}"] if tested else [])])
 
 
-_WORDS = "sum i j k k0 e at deep element row_at column_at row0 column0 tx ty left right x y row_block column_block"
+_NARROW = {DType.f16: ("__half", "__float2half({})"), DType.bf16: ("__nv_bfloat16", "__float2bfloat16({})")}
+_CORES_BEGIN = """// eight warps, each 16 x 32 of the block's 64 x 64 on tensor cores
+__shared__ __align__(32) {kind} left[64][24];
+__shared__ __align__(32) {kind} right[16][72];
+__shared__ __align__(32) float products[64][68];
+nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> cores[2];
+nvcuda::wmma::fill_fragment(cores[0], 0.0f);
+nvcuda::wmma::fill_fragment(cores[1], 0.0f);
+nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, {kind}, nvcuda::wmma::row_major> core_left;
+nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, {kind}, nvcuda::wmma::row_major> core_right;
+const int core_row = threadIdx.x / 64 * 16, core_column = threadIdx.x / 32 % 2 * 32;"""
+_CORES_STEP = """nvcuda::wmma::load_matrix_sync(core_left, &left[core_row][0], 24);
+#pragma unroll
+for (int half_tile = 0; half_tile < 2; ++half_tile) {
+nvcuda::wmma::load_matrix_sync(core_right, &right[0][core_column + 16 * half_tile], 72);
+nvcuda::wmma::mma_sync(cores[half_tile], core_left, core_right, cores[half_tile]);
+}"""
+_CORES_END = """nvcuda::wmma::store_matrix_sync(&products[core_row][core_column], cores[0], 68, nvcuda::wmma::mem_row_major);
+nvcuda::wmma::store_matrix_sync(&products[core_row][core_column + 16], cores[1], 68, nvcuda::wmma::mem_row_major);
+__syncthreads();
+#pragma unroll
+for (int i = 0; i < 4; ++i) {
+#pragma unroll
+for (int j = 0; j < 4; ++j) sum[i][j] += products[ty * 4 + i][tx + 16 * j];
+}"""
+
+
+def tensor_core_type(product: Value) -> DType | None:
+    """f16 or bf16 if both operands are numbers of that type, summed in float."""
+    kinds = {_narrow(operand) for operand in product.args[:2]}
+    return kinds.pop() if len(kinds) == 1 and product.dtype is DType.f32 else None
+
+
+def _narrow(value: Value) -> DType | None:
+    """The half type that an operand's elements fit into exactly."""
+    if value.dtype in _NARROW:
+        return value.dtype
+    if value.op == "cast" and value.args[0].dtype in _NARROW:
+        return value.args[0].dtype
+    if value.op in VIEWS:
+        return _narrow(value.args[0])
+    if value.op == "where":  # padding with zeros
+        branches = [x for x in value.args[1:] if not (x.op == "const" and x.data == 0)]
+        return _narrow(branches[0]) if len(branches) == 1 else None
+    return None
+
+
+_WORDS = """
+sum i j k k0 e at deep element row_at column_at row0 column0 tx ty left right x y row_block column_block products cores core_left
+core_right core_row core_column half_tile
+"""
 _TAKEN = frozenset(_WORDS.split())
 """C names of a product kernel that no tile may have."""
 
