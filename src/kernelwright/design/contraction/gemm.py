@@ -142,9 +142,15 @@ class _Gemm:
         side = 256 if self.machine.level2 // size >= 100_000 else 128
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
-        wide = self.whole_panels(block(p.n, side if p.b_constant else side // 2, 16))
-        tall = block(p.m, side, 6)
-        deep = p.k if p.k <= 560 else block(p.k, 480, 8)
+        # measured: panels made beforehand like long sums; a B that every task packs anew likes tall tiles, a copied A wide and short ones
+        ideal = (128, side, 512) if p.b_constant else (side, side // 2, 384)
+        if p.a_inner == "m":
+            ideal = (side, side, 256)
+        elif not p.b_constant and p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
+            ideal = (2 * side, side, 256)  # a large B comes from memory each time it is packed: seldom, then
+        wide = self.whole_panels(block(p.n, ideal[1], 16))
+        tall = block(p.m, ideal[0], 6)
+        deep = p.k if p.k <= ideal[2] * 9 // 8 else block(p.k, ideal[2] * 15 // 16, 8)
         wanted = 2 * self.machine.threads
         while self._tiles(tall, wide) < wanted:
             lower, narrower = smaller(p.m, tall, 32, 6), self.whole_panels(smaller(p.n, wide, 32, 16))

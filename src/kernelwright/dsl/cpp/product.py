@@ -26,6 +26,10 @@ PACK_ABOVE_ROWS = 12
 """B is copied into panels if at least this many rows of A use it: two blocks of the micro-kernel."""
 FAR_BYTES = 1024
 """Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied too."""
+ROWS_MEET = 8192
+"""Rows of A this many bytes (or a multiple) apart: only 128 of them fit the second cache (1 MiB, 8 ways), however short they are."""
+WORTH_COPYING = 96
+"""Rows and columns of a product from which a copy of A costs next to nothing."""
 PLANES_MEET = 1024
 """Several products whose distance is a multiple of this many bytes meet in few sets of the first cache when they are read together."""
 SHORT = 8
@@ -247,6 +251,15 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
         pieces = (to_c(found.columns), to_c(found.rows), found.pointer(), to_c(found.column), copy.name, to_c(pitch))
         scheduler.out.append(f"copy_rows({', '.join(pieces)});")
         return Left(copy.name, "1", to_c(pitch), found.rows, found.columns)
+    meets = (found.row * WIDTH[a.dtype]).constant in range(ROWS_MEET, 1 << 31, ROWS_MEET)
+    wide = (gemm_value.shape[1].constant or 0) >= WORTH_COPYING
+    if found.storage is None and step == 1 and meets and wide and (rows or 0) >= WORTH_COPYING:
+        # rows that lie a large power of two apart crowd few sets of the second cache
+        pitch = combine("//", a.shape[1] + 15, poly(16)) * 16 + 16
+        copy = buffer(scheduler, "a_copy", (a.shape[0], pitch), gemm_value)
+        pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(found.row), copy.name, to_c(pitch))
+        scheduler.out.append(f"copy_rows({', '.join(pieces)});")
+        return Left(copy.name, to_c(pitch), "1", found.rows, found.columns)
     return Left(found.pointer(), to_c(found.row), to_c(found.column), found.rows, found.columns)
 
 
