@@ -10,7 +10,9 @@ import itertools
 from collections.abc import Sequence
 
 from kernelwright.dsl.cfamily.polynomial import Poly, poly
+from kernelwright.dsl.cfamily.stacks import short_axes
 from kernelwright.dsl.cfamily.values import (
+    VIEWS,
     AtAccess,
     Block,
     Carried,
@@ -131,23 +133,27 @@ class Program(Heavy):
     # ------------------------------------------------------------ stores
 
     def store(self, effect: StoreEffect) -> None:
-        """Writes a tile at the region's dimensions, or at those of a register tile that is seen through a reshape or a part."""
-        tensor = self.tensors[effect.tensor]
-        picks = [axis.indices for axis in effect.axes if isinstance(axis, PickAccess)]
-        self.prepare(effect.value, *picks)
+        """Writes a tile at the region's dimensions, or at those of register tiles that are seen through a reshape, a part or a stack."""
+        self.prepare(effect.value, *(axis.indices for axis in effect.axes if isinstance(axis, PickAccess)))
         number, self.stores = self.stores, self.stores + 1
         shape = _region_shape(effect)
         found = self._pushed(effect.value, shape)
-        if found is not None:
-            index, conditions = found
-        else:
+        if found is None:
             dims = [self.dimension(f"s{number}_{axis}", extent) for axis, extent in enumerate(shape)]
-            index, conditions = tuple(poly(dim) if dim else poly(0) for dim in dims), []
+            found = [(tuple(poly(dim) if dim else poly(0) for dim in dims), [])]
             if self.survey is not None:
                 reads = any(self.register(value) is not None for value in _reached(effect.value, self.register))
                 for axis, dim in enumerate(dims):
                     if dim:
                         self.survey.roots[f"s{number}_{axis}"] = reads
+        for index, conditions in found:
+            self._store_at(effect, index, conditions)
+        if effect.tensor in self.barriers:
+            self.out.line("tl.debug_barrier()")
+
+    def _store_at(self, effect: StoreEffect, index: Index, conditions: list[Poly]) -> None:
+        """The elements at one index of the region."""
+        tensor = self.tensors[effect.tensor]
         names = {dim for p in index for dim in self.out.dims_of(p)}
         walked = self.walks([dim for dim in self.out.sorted([*names]) if self.out.dims[dim].walk == "loop"])
         value = self.of(effect.value, fitting(effect.value, index))
@@ -162,8 +168,6 @@ class Program(Heavy):
             self.survey.blocks.append(every)
         self._write(effect, tensor.pointer, tensor.dtype, offset, value, conditions, every)
         walked()
-        if effect.tensor in self.barriers:
-            self.out.line("tl.debug_barrier()")
 
     def _write(
         self, effect: StoreEffect, pointer: str, dtype: DType, offset: Poly, value: Expr, conditions: list[Poly], dims: tuple[str, ...]
@@ -187,37 +191,60 @@ class Program(Heavy):
         typed = self.out.filled(value, dims) if dims else self._typed(value).text
         self.out.line(f'{ATOMIC[effect.mode]}({place}, ({typed}).to({words.TYPE[dtype]}){mask}, sem="relaxed")')
 
-    def _pushed(self, value: Value, shape: tuple[int, ...]) -> tuple[Index, list[Poly]] | None:
-        """Index and conditions of a region in the dimensions of a register tile, when the tile is stored through a reshape or part."""
+    def _pushed(self, value: Value, shape: tuple[int, ...]) -> list[tuple[Index, list[Poly]]] | None:
+        """Indices and conditions of a region in the dimensions of register tiles, when those are stored through a reshape, a part, or
+        a stack of several tiles; together they are the whole region."""
         if extents(value) != shape:
             return None
-        path = _path(value, self.register)
-        if path is None:
-            return None
-        place = self.register(path[0])
-        index = self._index(self.kept[place])
-        conditions: list[Poly] = []
-        for child, parent in itertools.pairwise(path):
-            pushed = self._up(child, parent, index, conditions)
-            if pushed is None:
-                return None
-            index = pushed
-        return index, conditions
+        found: list[tuple[Index, list[Poly]]] = []
+        for path in _paths(value, self.register):
+            at: list[tuple[Index, list[Poly]]] = [(self._index(self.kept[self.register(path[0])]), [])]
+            for child, parent in itertools.pairwise(path):
+                above: list[tuple[Index, list[Poly]]] = []
+                for index, tests in at:
+                    raised = self._up(child, parent, index, tests)
+                    if raised is None:
+                        return None
+                    if parent.op in VIEWS:
+                        self.inverse |= {(parent.id, found_at): index for found_at, _ in raised}
+                    above += raised
+                at = above
+            found += at
+        return found or None
 
-    def _up(self, child: Value, parent: Value, index: Index, conditions: list[Poly]) -> Index | None:
-        """The parent's index of the element that lies at the child's index."""
+    def _up(self, child: Value, parent: Value, index: Index, tests: list[Poly]) -> list[tuple[Index, list[Poly]]] | None:
+        """The parent's indices of the element that lies at the child's index."""
         match parent.op:
             case "permute":
-                return tuple(index[axis] for axis in parent.data)
+                return [(tuple(index[axis] for axis in parent.data), tests)]
             case "squeeze":
-                return index[: parent.data] + index[parent.data + 1 :]
+                return [(index[: parent.data] + index[parent.data + 1 :], tests)]
             case "unsqueeze":
-                return (*index[: parent.data], poly(0), *index[parent.data :])
+                return [((*index[: parent.data], poly(0), *index[parent.data :]), tests)]
             case "reshape":
-                return self.unflatten(flat(child.shape, index), parent.shape)
+                return [(self.unflatten(flat(child.shape, index), parent.shape), tests)]
             case "part":
-                return self._up_part(parent, index, conditions)
-        return index if extents(child) == extents(parent) else None
+                more = [*tests]
+                inner = self._up_part(parent, index, more)
+                return None if inner is None else [(inner, more)]
+            case "where" if short_axes(parent):
+                return self._up_stack(child, parent, index, tests)
+        return [(index, tests)] if extents(child) == extents(parent) else None
+
+    def _up_stack(self, child: Value, parent: Value, index: Index, tests: list[Poly]) -> list[tuple[Index, list[Poly]]]:
+        """A stack's indices at which this member is chosen: the stacked axis has a position for each of its members."""
+        wide = extents(parent)
+        own = (1,) * (len(wide) - len(child.shape)) + extents(child)
+        full = (poly(0),) * (len(wide) - len(index)) + index
+        ranges = [range(n) if mine == 1 and n > 1 else [None] for mine, n in zip(own, wide, strict=True)]
+        wanted = "True" if child is parent.args[1] else "False"
+        found = []
+        for choice in itertools.product(*ranges):
+            at = tuple(p if c is None else poly(c) for c, p in zip(choice, full, strict=True))
+            test = self._compared(parent.args[0], fitting(parent.args[0], at))
+            if test is not None and test.text == wanted:
+                found.append((at, tests))
+        return found
 
     def _up_part(self, parent: Value, index: Index, conditions: list[Poly]) -> Index | None:
         found: list[Poly] = []
@@ -268,15 +295,15 @@ def _reached(value: Value, register: object) -> list[Value]:
     return found
 
 
-def _path(value: Value, register: object) -> list[Value] | None:
-    """From a register tile up to the value, if a reshape or a part lies between them."""
+def _paths(value: Value, register: object) -> list[list[Value]]:
+    """From register tiles up to the value, one path for each member of a stack, if a reshape or a part lies on it."""
 
-    def search(at: Value, bent: bool, seen: set[int]) -> list[Value] | None:
+    def search(at: Value, bent: bool) -> list[list[Value]]:
         if register(at) is not None:  # type: ignore[operator]
-            return [at] if bent else None
-        if at.id in seen:
-            return None
-        seen.add(at.id)
+            return [[at]] if bent else []
+        if at.op == "where" and short_axes(at):
+            members = [search(arg, bent) for arg in at.args[1:]]
+            return [[*path, at] for paths in members for path in paths] if all(members) else []
         if at.op in ELEMENTWISE:
             below = [arg for arg in at.args if len(arg.shape) == len(at.shape)]
         elif at.op == "take":
@@ -285,14 +312,14 @@ def _path(value: Value, register: object) -> list[Value] | None:
             below = [at.args[0]]
             bent = bent or at.op in ("part", "reshape")
         else:
-            return None
+            return []
         for arg in below:
-            found = search(arg, bent, seen)
-            if found is not None:
-                return [*found, at]
-        return None
+            found = search(arg, bent)
+            if found:
+                return [[*path, at] for path in found]
+        return []
 
-    return search(value, False, set())
+    return search(value, False)
 
 
 def _outer_values(effect: LoopEffect) -> Sequence[Value]:

@@ -50,6 +50,8 @@ class Tiles:
     survey: Survey | None
     kept: dict[object, Kept] = field(default_factory=dict)
     lanes: tuple[str, ...] = ()
+    inverse: dict[tuple[int, Index], Index] = field(default_factory=dict)
+    """Indices of a view's operand that are known, because the view's own index was made from them."""
     _runtime: int = 0
 
     # ------------------------------------------------------------ dimensions
@@ -236,6 +238,9 @@ class Tiles:
 
     def viewed(self, value: Value, index: Index) -> Index:
         """The operand's index for an element of a view."""
+        known = self.inverse.get((value.id, index))
+        if known is not None:
+            return known
         x = value.args[0]
         match value.op:
             case "permute":
