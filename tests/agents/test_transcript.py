@@ -26,20 +26,10 @@ def test_the_recorded_answers_lead_to_a_correct_kernel(
         assert run(["generate", str(FOLDER / "clip_norm.py"), *flags]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"]["status"] == "correct"
-    assert len(script.asks) == len(lines)
     steps = [json.loads(line)["step"] for line in (tmp_path / "out" / "journal.jsonl").read_text().splitlines()]
-    wanted = [
-        "start",
-        "seed",
-        "choose",
-        "design",
-        "repair_design",
-        "judged",
-        "choose",
-        "improve",
-        "judged",
-        "stop",
-        "final",
-        "done",
-    ]
-    assert steps == wanted
+    designed = ["start", "seed", "choose", "design", "repair_design", "judged"]
+    assert steps[: len(designed)] == designed
+    # A machine whose caches hold the task may come near the roofline at once: then the Coder is not asked any more.
+    rest = steps[len(designed) :]
+    assert rest in (["choose", "improve", "judged", "stop", "final", "done"], ["stop", "done"])
+    assert len(script.asks) == (3 if "improve" in rest else 2)
