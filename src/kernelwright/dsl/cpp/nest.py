@@ -75,7 +75,7 @@ class Surroundings:
     axis_names: list[str]
     used: set[str] = field(default_factory=set)
     streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
-    ahead: tuple[str, Poly] | None = None  # variable and step of the parallel loop around, where rows can be fetched ahead
+    ahead: tuple[str, Poly] | None = None  # variable and step of the loop around: what its next iteration reads can be fetched
     touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
 
 

@@ -258,8 +258,11 @@ class Scheduler:
     def inside(self, loop: LoopEffect) -> None:
         self.trips.append(self.most(_trips(loop)))
         self.ready |= {item.inside for item in loop.carried}
+        outside = self.around.ahead, self.around.touched
+        self.around.ahead, self.around.touched = (loop.var, loop.step), {}
         self.block(loop.body)
         self.commit(loop)
+        self.around.ahead, self.around.touched = outside
         self.trips.pop()
 
     def most(self, trips: Poly) -> Poly:
@@ -376,9 +379,7 @@ class Scheduler:
         for item in chain[:-1]:
             self.trips.append(self.most(_trips(item)))
             self.out += [f"// {e.text}" for e in item.body.effects if isinstance(e, CommentEffect)]
-        self.around.ahead, self.around.touched = (chain[-1].var, chain[-1].step), {}
         self.inside(chain[-1])
-        self.around.ahead = None
         for _ in chain[:-1]:
             self.trips.pop()
         self.out.append("}")

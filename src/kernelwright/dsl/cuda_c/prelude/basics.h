@@ -103,6 +103,9 @@ template <typename T> FUNCTION T pow_of(T x, T n) {
 // == log1p_exp_of
 // log(1 + e^x) without overflow
 template <typename T> FUNCTION T log1p_exp_of(T x) { return x > T(0) ? x + log1p_of(exp_of(-x)) : log1p_of(exp_of(x)); }
+// == erf_plus_one_of
+// 1 + erf(x) without cancellation
+template <typename T> FUNCTION T erf_plus_one_of(T x) { return erfc_of(-x); }
 // == logaddexp_of
 // log(e^a + e^b)
 template <typename T> FUNCTION T logaddexp_of(T a, T b) {
