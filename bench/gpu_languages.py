@@ -9,6 +9,7 @@ pure. One line a task goes to --out at once; a run that is started again continu
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import sys
 import time
@@ -19,13 +20,11 @@ FIGURES = ("registers", "shared_memory", "spills", "occupancy")
 
 
 def tasks(names: list[str], pattern: str) -> Iterator[tuple[str, str, str, str]]:
-    """(suite, name, family, source) of all tasks asked for."""
+    """(suite, name, family, source) of all tasks asked for, mixed, so that a run that ends early is a fair sample."""
     from kernelwright.suites import load
 
-    for name in names:
-        for task in load(name):
-            if pattern in task.name:
-                yield name, task.name, task.family, task.source
+    found = [(name, task.name, task.family, task.source) for name in names for task in load(name) if pattern in task.name]
+    yield from sorted(found, key=lambda task: hashlib.sha256(task[1].encode()).digest())
 
 
 def run(options: argparse.Namespace) -> None:
