@@ -23,7 +23,8 @@ def verify_command(
         str | None, typer.Option(help="Hardware the kernel is for: cpu, auto, h100, a100,mi300x …; several with commas.")
     ] = None,
     track: Annotated[
-        str | None, typer.Option(help="pure: no library may compute; hybrid: library GEMM, convolution, sorting, FFT, linear algebra.")
+        str | None,
+        typer.Option(help="pure: no library may compute; hybrid: library GEMM, convolution, sorting, FFT, linear algebra."),
     ] = None,
     timing: Annotated[bool | None, typer.Option("--timing/--no-timing", help="Time a correct kernel.")] = None,
     compile_: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Time torch.compile too.")] = None,
