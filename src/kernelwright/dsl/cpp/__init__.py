@@ -2,7 +2,7 @@
 
 1. `kernel`       a sketch as C++ source: a function for each kernel
 2. `schedule`     blocks of effects → statements; `keeping` says which tiles are stored, `scan` and `sort` do what their names say
-3. `nest`         one loop nest: order, clipping, interior and borders, lanes of a reduction
+3. `nest`         one loop nest over its `roots`: order, clipping, interior and borders, lanes of a reduction
 4. `elements`     one element as a C expression; `vectors` writes loops over floats with explicit vectors
 5. `gemm`         the register-blocked matrix product
 6. `prelude_text` the C++ functions a source uses, from prelude/*.h

@@ -7,87 +7,27 @@ leave their tensor split it into an interior and two borders. Reductions along i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, WIDTH, literal, neutral
-from kernelwright.dsl.cfamily.values import Access, PickAccess, Storage, Value
+from kernelwright.dsl.cfamily.values import PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
 from kernelwright.dsl.cpp.keeping import cost_of
+from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
 from kernelwright.dsl.cpp.vectors import ABREAST, VectorBody, begin_lanes, end_lanes
+
+__all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]
 
 LANE_BYTES = 128
 """A reduction's lanes: four AVX2 registers, enough to hide the latency of an addition."""
 LIGHT_COST = 6.0
 """A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
-STRIP_BYTES = 256
-"""Columns reduced together over an outer axis: eight AVX2 registers of accumulators."""
-
-
 FETCH_BYTES = (1 << 10, 1 << 18)
 """Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
 STREAM_STRIP = 1024
 """Elements computed into a strip before they are streamed: more would push the inputs out of the first cache (measured)."""
 STREAM_LEAST = 256
 """Shorter rows are stored as they come: their ends would be written in parts of a cache line."""
-
-
-@dataclass(eq=False)
-class Fill:
-    """Stores each element of a value into a kept tile."""
-
-    storage: Storage
-    value: Value
-    index: Index = ()
-
-
-@dataclass(eq=False)
-class Put:
-    """Stores each element into a tensor."""
-
-    tensor: str
-    axes: tuple[Access, ...]
-    value: Value
-    mode: str
-
-
-@dataclass(eq=False)
-class Fold:
-    """Reduces a value over `axes` into a kept tile."""
-
-    storage: Storage
-    value: Value
-    op: str
-    axes: tuple[int, ...]
-
-
-Root = Fill | Put | Fold
-
-
-@dataclass
-class Surroundings:
-    """What a nest needs to know of its kernel."""
-
-    tensors: dict[str, TensorPlace]
-    ranges: Ranges
-    taken: set[str]
-    axis_names: list[str]
-    used: set[str] = field(default_factory=set)
-    streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
-    ahead: tuple[str, Poly] | None = None  # variable and step of the loop around: what its next iteration reads can be fetched
-    touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
-
-
-@dataclass
-class Loop:
-    """One loop of the nest: its variable, extent and bounds after clipping."""
-
-    var: str
-    axis: int
-    extent: Poly
-    low: list[str] = field(default_factory=list)
-    high: list[str] = field(default_factory=list)
 
 
 class Nest:

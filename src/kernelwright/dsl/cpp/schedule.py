@@ -14,7 +14,6 @@ from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
 from kernelwright.dsl.cfamily.stacks import short_axes
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
 from kernelwright.dsl.cfamily.values import (
-    ELEMENTWISE,
     HEAVY,
     Block,
     Carried,
@@ -29,6 +28,7 @@ from kernelwright.dsl.cpp import product, scan, sort, stack
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
+from kernelwright.dsl.cpp.reach import only_straight, reads, reads_straight
 
 STACK_BYTES = 64 * 1024
 """Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""
@@ -145,7 +145,7 @@ class Scheduler:
         own = (poly(1),) * (len(shape) - len(value.shape)) + value.shape
         if len(own) != len(shape) or own != shape:
             return False
-        return all(_only_straight(root.value, value) for root in roots)
+        return all(only_straight(root.value, value) for root in roots)
 
     # ------------------------------------------------------------ values
 
@@ -330,11 +330,11 @@ class Scheduler:
             shape = left[0].storage.shape
             group = [item for item in left if item.storage.shape == shape]
             others = [item for item in left if item not in group]
-            straight = all(_reads_straight(a.final, b.inside) for a in group for b in group if a.final is not None)
-            blocked = any(_reads(o.final, item.inside) for o in others for item in group if o.final is not None)
-            if blocked and not any(_reads(item.final, o.inside) for o in others for item in group if item.final is not None):
+            straight = all(reads_straight(a.final, b.inside) for a in group for b in group if a.final is not None)
+            blocked = any(reads(o.final, item.inside) for o in others for item in group if o.final is not None)
+            if blocked and not any(reads(item.final, o.inside) for o in others for item in group if item.final is not None):
                 left = others + group  # the others read what this group would overwrite: they go first
-                if not any(_reads(o.final, item.inside) for o in group for item in others if o.final is not None):
+                if not any(reads(o.final, item.inside) for o in group for item in others if o.final is not None):
                     self.commit_group(others, straight=False)
                     left = group
                     continue
@@ -415,58 +415,6 @@ def _affine(effect: StoreEffect) -> bool:
     from kernelwright.dsl.cfamily.values import PickAccess
 
     return not any(isinstance(a, PickAccess) for a in effect.axes)
-
-
-def _only_straight(value: Value, target: Value) -> bool:
-    """True if `target` is reached from `value` through elementwise operations of the same shape only."""
-    if value is target:
-        return True
-    if value.storage is not None or value.op in HEAVY:
-        return True
-    if target not in _reach(value):
-        return True
-    if value.op not in ELEMENTWISE:
-        return False
-    return all(
-        _only_straight(operand, target)
-        for operand in value.operands
-        if target in _reach(operand) or operand is target
-        if _same_shape(operand, value) or not _holds(operand, target)
-    ) and all(_same_shape(operand, value) or not _holds(operand, target) for operand in value.operands)
-
-
-def _holds(value: Value, target: Value) -> bool:
-    return value is target or target in _reach(value)
-
-
-def _same_shape(a: Value, b: Value) -> bool:
-    one = (poly(1),) * (len(b.shape) - len(a.shape))
-    return one + a.shape == b.shape
-
-
-def _reach(value: Value) -> set[Value]:
-    """All values that computing `value` on the spot would touch."""
-    found: set[Value] = set()
-    stack = list(value.operands)
-    while stack:
-        at = stack.pop()
-        if at in found:
-            continue
-        found.add(at)
-        if at.storage is None and at.op not in HEAVY:
-            stack += at.operands
-    return found
-
-
-def _reads(value: Value | None, stored: Value) -> bool:
-    return value is not None and (value is stored or (value.storage is None and stored in _reach(value)))
-
-
-def _reads_straight(value: Value | None, stored: Value) -> bool:
-    """True if `value` reads `stored` element by element at its own index, or not at all."""
-    if value is None or not _reads(value, stored) or value is stored:
-        return True
-    return _only_straight(value, stored)
 
 
 def _names(loop: LoopEffect) -> frozenset[str]:

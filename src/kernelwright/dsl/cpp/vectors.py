@@ -15,10 +15,11 @@ from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, to_c
 from kernelwright.dsl.cfamily.types import literal, neutral
 from kernelwright.dsl.cpp.elements import Elements, Scalar, fill
+from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
-    from kernelwright.dsl.cpp.nest import Fill, Fold, Loop, Nest, Put
+    from kernelwright.dsl.cpp.nest import Nest
 
 SHORTEST = 32
 """A shorter loop is not worth a vector loop and its remainder."""
@@ -63,8 +64,6 @@ class VectorBody:
         return all(self._fits(scalar, seen) for scalar in nest.values)
 
     def _roots_fit(self) -> bool:
-        from kernelwright.dsl.cpp.nest import Fill, Fold
-
         for root, scalar in zip(self.nest.roots, self.nest.values, strict=True):
             if scalar.dtype is not DType.f32:
                 return False
@@ -104,8 +103,6 @@ class VectorBody:
 
     def place(self, root: Fill | Put) -> tuple[str, Poly]:
         """Memory and offset that a root is stored at."""
-        from kernelwright.dsl.cpp.nest import Fill
-
         nest = self.nest
         if isinstance(root, Fill):
             return root.storage.name, Elements.offset_in(root.storage, nest.fill_index(root))
@@ -142,8 +139,6 @@ class VectorBody:
 
     def step(self, abreast: int, streamed: Put | None, before: list[str], lanes: dict[Fold, str]) -> list[str]:
         """What one step of the loop does: all vectors are computed, then all are stored; `lanes` names each reduction's vectors."""
-        from kernelwright.dsl.cpp.nest import Fold
-
         ends: list[str] = []
         stores: list[str] = []
         made: list[str] = []

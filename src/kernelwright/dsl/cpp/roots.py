@@ -1,0 +1,69 @@
+"""What a loop nest computes, and what it knows of the kernel around it.
+
+A root is one thing done with each element of a value: stored in a tensor (`Put`), kept in a tile (`Fill`), reduced into one (`Fold`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelwright.dsl.cfamily.polynomial import Poly, Ranges
+from kernelwright.dsl.cfamily.values import Access, Storage, Value
+from kernelwright.dsl.cpp.elements import Index, TensorPlace
+
+
+@dataclass(eq=False)
+class Fill:
+    """Stores each element of a value into a kept tile."""
+
+    storage: Storage
+    value: Value
+    index: Index = ()
+
+
+@dataclass(eq=False)
+class Put:
+    """Stores each element into a tensor."""
+
+    tensor: str
+    axes: tuple[Access, ...]
+    value: Value
+    mode: str
+
+
+@dataclass(eq=False)
+class Fold:
+    """Reduces a value over `axes` into a kept tile."""
+
+    storage: Storage
+    value: Value
+    op: str
+    axes: tuple[int, ...]
+
+
+Root = Fill | Put | Fold
+
+
+@dataclass
+class Surroundings:
+    """What a nest needs to know of its kernel."""
+
+    tensors: dict[str, TensorPlace]
+    ranges: Ranges
+    taken: set[str]
+    axis_names: list[str]
+    used: set[str] = field(default_factory=set)
+    streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
+    ahead: tuple[str, Poly] | None = None  # variable and step of the loop around: what its next iteration reads can be fetched
+    touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
+
+
+@dataclass
+class Loop:
+    """One loop of the nest: its variable, extent and bounds after clipping."""
+
+    var: str
+    axis: int
+    extent: Poly
+    low: list[str] = field(default_factory=list)
+    high: list[str] = field(default_factory=list)
