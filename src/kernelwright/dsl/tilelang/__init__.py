@@ -14,7 +14,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kernelwright.dsl.language import State
-from kernelwright.errors import SketchError
 from kernelwright.sketch.nodes import Sketch
 
 
@@ -28,7 +27,9 @@ class TileLang:
 
     def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, its TileLang kernels and `ModelNew`."""
-        raise SketchError("TileLang kernels are judged, not generated yet")
+        from kernelwright.dsl.tilelang.emit import lower
+
+        return lower(sketch, state=state, shapes=shapes)
 
     def facts(self) -> dict[str, str]:
         """TileLang's version, and what it can do here."""

@@ -36,15 +36,22 @@ def compile_launches(target: Mapping[str, Any]) -> dict[str, Any]:
         return {"compiler": f"{version}: nothing here compiles its code for {title}", "kernels": []}
     digits = re.sub(r"\D", "", str(target.get("arch", "")))
     arch = f"sm_{digits}{'a' if digits in ACCELERATED else ''}"
-    kernels: list[dict[str, Any]] = []
-    for launch in RECORD.launches.values():
+    parts: list[str] = []
+    wanted: list[tuple[str, Mapping[str, Any], int, Launched]] = []
+    flags: dict[str, None] = {}
+    for number, launch in enumerate(RECORD.launches.values()):
         source, entries = lowered(launch, arch)
-        if NVCC is not None:
-            figures = _compiled(source, arch, launch.flags)
-            kernels += [_kernel(entry, number, launch, figures) for number, entry in enumerate(entries)]
+        for place, (name, attributes) in enumerate(entries):
+            # All functions go into one file, because reading TileLang's headers takes most of nvcc's time.
+            unique = f"{name}_{number}"
+            source = re.sub(rf"\b{re.escape(name)}\b", unique, source)
+            wanted.append((unique, attributes, place, launch))
+        parts.append(source)
+        flags |= dict.fromkeys(launch.flags)
     if NVCC is None:
         return {"compiler": f"{version}; nvcc is missing: install the CUDA toolkit to compile its code", "kernels": []}
-    return {"compiler": f"{version} and nvcc", "kernels": kernels}
+    figures = _compiled("\n".join(parts), arch, tuple(flags)) if parts else {}
+    return {"compiler": f"{version} and nvcc", "kernels": [_kernel(*each, figures) for each in wanted]}
 
 
 def lowered(launch: Launched, arch: str) -> tuple[str, list[tuple[str, Mapping[str, Any]]]]:
@@ -87,9 +94,8 @@ def _compiled(source: str, arch: str, flags: tuple[str, ...]) -> dict[str, dict[
 
 
 def _kernel(
-    entry: tuple[str, Mapping[str, Any]], number: int, launch: Launched, figures: Mapping[str, Mapping[str, int]]
+    name: str, attributes: Mapping[str, Any], number: int, launch: Launched, figures: Mapping[str, Mapping[str, int]]
 ) -> dict[str, Any]:
-    name, attributes = entry
     known = figures.get(name, {})
     grid = launch.grids[number] if number < len(launch.grids) else None
     blocks = 1
@@ -100,7 +106,7 @@ def _kernel(
         if str(axis).startswith("threadIdx"):
             threads *= int(extent)
     return {
-        "name": name,
+        "name": name.rpartition("_")[0],
         "registers": known.get("registers"),
         "spills": known.get("spills"),
         "shared_memory": known.get("shared_memory", 0) + int(attributes.get("dyn_shared_memory_buf") or 0),

@@ -261,8 +261,8 @@ class Expressions:
         """A load, as a slice where each axis is a number or a parallel variable with an offset."""
         place, slots, state = self.buffer(expr.buffer), self.state.slots, self.state
         index = [self.code(each) for each in expr.indices]
-        varies = (
-            any(each.varies for each in index) or (str(expr.buffer.scope()).startswith("local") and not _fragment(expr.buffer))
+        varies = any(each.varies for each in index) or (
+            str(expr.buffer.scope()).startswith("local") and not _fragment(expr.buffer)
         )
         runs = [each.run for each in index]
         plan = self.slices(expr.indices, index)
