@@ -43,12 +43,11 @@ def teach(interpreter: Any, tl: Any) -> None:
         """A method that makes a value of the operands' type."""
 
         def wrapped(self: Any, *args: Any) -> Any:
-            if not any(map(is_brain, args)):
-                return method(self, *args)
             result = method(self, *map(wide, args))
             if result.data.dtype == np.bool_:
-                return result
-            return handle(narrow(result.data), brain)
+                # A comparison's handle has the type of its operands, and a scalar one would be spread over a block as such.
+                return handle(result.data, tl.int1)
+            return handle(narrow(result.data), brain) if any(map(is_brain, args)) else result
 
         return wrapped
 
