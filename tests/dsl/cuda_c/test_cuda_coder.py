@@ -128,3 +128,14 @@ def test_the_file_stands_alone() -> None:
     assert "import kernelwright" not in text
     assert 'device="cuda"' in text
     assert "class ModelNew" in text
+
+
+def test_every_shared_function_has_a_cuda_form() -> None:
+    """Elements are written by the C++ coder: what it may name must exist here too."""
+    from kernelwright.dsl.cfamily import expressions
+    from kernelwright.dsl.cpp import elements, prelude_text
+    from kernelwright.dsl.cuda_c.prelude_text import sections
+
+    text = "".join(Path(str(module.__file__)).read_text() for module in (expressions, elements))
+    named = set(re.findall(r"\w+", text)) & set(prelude_text.sections())
+    assert named | {f"{name}_of" for name in expressions.MATH_FUNCTIONS} <= set(sections())
