@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import pytest
 import torch
 
-from kernelwright.dsl.cuda_c.emulator.library import Emulated, EmulatorError
+from kernelwright.dsl.cuda_c.emulator.library import MEMORY, Emulated, EmulatorError
 from tests.dsl.cuda_c.emulation import call, library, needs_gcc
 
 SUM = r"""
@@ -135,6 +136,14 @@ def test_a_warp_needs_no_block_barrier(kernels: Emulated) -> None:
     x, y = torch.randn(32), torch.zeros(32)
     call(kernels.run_within_a_warp, x, y)
     assert torch.equal(y, x.flip(0))
+
+
+def test_memory_of_the_host_is_refused(kernels: Emulated) -> None:
+    x, y = torch.randn(200), torch.zeros(1)
+    MEMORY.forget()
+    MEMORY.add(x.data_ptr(), x.data_ptr(), 800, "!tensor 200")
+    with pytest.raises(EmulatorError, match="host's memory"):
+        kernels.run_right(ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(y.data_ptr()), 200)
 
 
 def test_launches_that_no_device_takes(kernels: Emulated) -> None:

@@ -21,6 +21,7 @@ import torch
 
 from kernelwright.dsl.cuda_c.emulator import build as emulator
 from kernelwright.dsl.cuda_c.emulator.library import MEMORY, Emulated, Launched
+from kernelwright.dsl.offdevice.redirect import on_device
 from kernelwright.folders import cache_folder
 
 RUNTIME = emulator.runtime(str(cache_folder("cuda_c")))
@@ -171,7 +172,8 @@ def remember(tensor: Any, pointer: int) -> None:
         span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
         shape = "x".join(map(str, tensor.shape))
         storage = tensor.untyped_storage().data_ptr()
-        MEMORY.add(storage, pointer, span * tensor.element_size(), f"tensor {shape}")
+        side = "" if on_device(tensor) else "!"
+        MEMORY.add(storage, pointer, span * tensor.element_size(), f"{side}tensor {shape}")
 
 
 def begin_call() -> None:

@@ -48,7 +48,7 @@ void kw_copy_commit();
 void kw_copy_wait(int pending);
 
 void kw_fail(const char* what, int line);
-// Memory the kernels may use
+// Memory the kernels may use; a name that begins with ! is memory of the host, which they may not
 void kw_register(const void* at, size_t bytes, const char* name);
 void kw_forget(const void* at);
 const char* kw_error();

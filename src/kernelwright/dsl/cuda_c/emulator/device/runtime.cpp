@@ -740,8 +740,16 @@ int kw_launch(const KwLaunch* l, const void* const* pointers, int count) {
     for (const Range& r : mine.found) insert(r);
   }
   lenient = false;
-  for (int k = 0; k < count; ++k)
-    if (pointers[k] && !find((uintptr_t)pointers[k]) && !find((uintptr_t)pointers[k] - 1)) lenient = true;
+  for (int k = 0; k < count; ++k) {
+    const Range* r = pointers[k] ? find((uintptr_t)pointers[k]) : nullptr;
+    if (r && r->name[0] == '!') {  // the host's memory
+      snprintf(text, sizeof text, "kernel %s, line %d: a pointer argument leads into the host's memory (%s); the device cannot read it",
+               l->name, l->line, r->name + 1);
+      set_error(700, text);
+      return 700;
+    }
+    if (pointers[k] && !r && !find((uintptr_t)pointers[k] - 1)) lenient = true;
+  }
   static_launch = ++launches;
   host_frame = (uintptr_t)__builtin_frame_address(0);
   stop = false;
