@@ -25,7 +25,6 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.alike import Likenesses
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
 
-
 MOST_SECTIONS = 512
 """Parts of a concatenation that get a kernel each; choosing among the parts for every element would cost more."""
 
