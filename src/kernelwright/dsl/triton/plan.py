@@ -21,8 +21,9 @@ DOT = 16
 """The smallest extent of a matrix product's operands."""
 DEPTH = 16
 """Block of a product's inner dimension for fp32; half floats take four times as much."""
+EXACT_SIDE = 64
 EXACT_BLOCK = 4096
-"""Elements of a product's block in fp32: exact products are made without tensor cores, and their operands fill the registers."""
+"""Side and elements of a product's block in fp32: exact products are made without tensor cores, and operands fill the registers."""
 
 
 @dataclass
@@ -111,6 +112,13 @@ def make(survey: Survey) -> Plan:
         if wanted is not None and all(name in survey.inner for name in names) and dim.size > wanted:
             dim.size, dim.walk = wanted, "loop"
     exact = {survey.find(name) for name in survey.exact}
+    for root in exact:
+        if (
+            dims[root].size > EXACT_SIDE
+            and not any(name in survey.whole for name in groups[root])
+            and _walk(survey, groups[root]) == "grid"
+        ):
+            dims[root].size, dims[root].walk = EXACT_SIDE, "grid"
     for _ in range(64):
         sizes = {block: _product(dims[name].size for name in block) for block in blocks}
         large = [block for block in blocks if sizes[block] > (EXACT_BLOCK if exact & set(block) else BLOCK)]
