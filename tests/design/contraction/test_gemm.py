@@ -82,6 +82,15 @@ def test_a_small_output_with_a_long_sum_is_split() -> None:
     assert names(first) == ["gemm_parts", "add_parts"]
 
 
+def test_only_cores_with_vectors_get_panels() -> None:
+    a, b = torch.randn(40, 30), torch.randn(50, 30)
+    plain = gemm_sketches(a, b, turn_b=True, constant=True, machine=Machine(vectors=False))
+    assert not any(step.once for sketch in plain for step in sketch.steps)  # type: ignore[union-attr]
+    agree(plain, a, b, a @ b.T)
+    panelled = gemm_sketches(a, b, turn_b=True, constant=True)
+    assert all(step.once for sketch in panelled for step in sketch.steps[:1])  # type: ignore[union-attr]
+
+
 def test_a_constant_operand_is_turned_once() -> None:
     first = gemm_sketches(torch.empty(512, 256), torch.empty(128, 256), turn_b=True, constant=True)[0]
     assert [step.once for step in first.steps] == [True, False]  # type: ignore[union-attr]

@@ -79,6 +79,11 @@ class _Gemm:
             machine,
         )
 
+    @property
+    def panelled(self) -> bool:
+        """Whether B is brought to panels once: parameters, for a core that reads them as vectors."""
+        return self.p.b_constant and self.p.k > 0 and self.machine.vectors
+
     def pieces(self) -> list[Piece]:
         p = self.p
         found: list[Piece] = []
@@ -143,10 +148,10 @@ class _Gemm:
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
         # measured: panels made beforehand like long sums; a B that every task packs anew likes tall tiles, a copied A wide and short ones
-        ideal = (128, side, 512) if p.b_constant else (side, side // 2, 384)
+        ideal = (128, side, 512) if self.panelled else (side, side // 2, 384)
         if p.a_inner == "m":
             ideal = (side, side, 256)
-        elif not p.b_constant and p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
+        elif not self.panelled and p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
             ideal = (2 * side, side, 256)  # a large B comes from memory each time it is packed: seldom, then
         wide = self.whole_panels(block(p.n, ideal[1], 16))
         tall = block(p.m, ideal[0], 6)
@@ -165,7 +170,7 @@ class _Gemm:
     def whole_panels(self, wide: int) -> int:
         """The width of a tile, rounded up where B is kept in panels."""
         panel = 64 // BYTES[self.p.dtype]
-        return ceil_div(wide, panel) * panel if self.p.b_constant else wide
+        return ceil_div(wide, panel) * panel if self.panelled else wide
 
     def _tiles(self, tall: int, wide: int) -> int:
         return math.prod(self.p.batch) * ceil_div(self.p.m, tall) * ceil_div(self.p.n, wide)
@@ -180,7 +185,7 @@ class _Gemm:
         i, k = (self.names.fresh(stem) for stem in ("i", "k"))
         start, acc = self.bound(accumulator(p.dtype, tall, wide), "acc")
         a, a_name = self.bound(self.load_a((*where, span(i, tall), span(k, deep))), "a_tile")
-        columns = self.panels(where, wide) if p.b_constant and p.k else self.plain_columns(where, wide)
+        columns = self.panels(where, wide) if self.panelled else self.plain_columns(where, wide)
         b, b_name = self.bound(columns.load(k, deep), "b_tile")
         body: list[Statement] = [start]
         if p.k:
@@ -362,7 +367,7 @@ class _Gemm:
         s, i, k = (self.names.fresh(stem) for stem in ("s", "i", "k"))
         start, acc = self.bound(accumulator(p.dtype, tall, wide), "acc")
         a, a_name = self.bound(self.load_a((*where, span(i, tall), span(k, deep))), "a_tile")
-        columns = self.panels(where, wide) if p.b_constant else self.plain_columns(where, wide)
+        columns = self.panels(where, wide) if self.panelled else self.plain_columns(where, wide)
         b, b_name = self.bound(columns.load(k, deep), "b_tile")
         begin = mul(s, length)
         inner = loop(

@@ -26,7 +26,8 @@ class Machine:
     flops: float = 1.0e11
     bytes_per_second: float = 3.0e10
     vectors: bool = True
-    """Whether transforms between products are cheap, as they are where a core's vectors reach them in its cache."""
+    """A core whose vectors reach every element of a tile in its cache: transforms between products, phases put side by side and
+    weights in panels are cheap there. Elsewhere schedules keep to plain loads, products and stores."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ class TransposedConv(PlainConv):
         lines = (self.row, self.column)
         count = self.row.phases * self.column.phases
         short = all(line.dilation == 1 and line.phases <= LONGEST_STRIDE for line in lines)
-        return self.p.transposed and short and 1 < count <= MOST_PHASES
+        return self.machine.vectors and self.p.transposed and short and 1 < count <= MOST_PHASES
 
     def tiling(self) -> Tiling:
         """As for a plain convolution, with rows shared among the phases."""
