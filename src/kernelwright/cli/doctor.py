@@ -62,6 +62,7 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
         "gpus": gpus,
         "models": models(),
         "store": store(),
+        "search": search(),
         "sandbox": sandbox_level() if sandbox else "not examined",
         "cpu": {
             "model": host.title,
@@ -92,8 +93,11 @@ def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus
         without = "emulator" if language == "cuda_c" else "interpreter"
         gpu = gpus[0] if gpus else "no GPU found"
         rows.append(Way(language, "device", "not built yet", f"{gpu}; {has or f'{need} missing'}", add))
-        state = "not built yet" if language not in installed() else "ready" if has else "missing"
-        rows.append(Way(language, without, state, has or f"{need} missing", add))
+        runs, told = bool(has), has or f"{need} missing"
+        if language == "cuda_c":  # the emulator is built by the C++ compiler; nvcc only compiles for targets
+            runs, told = bool(compiler), f"{compiler or 'g++ missing'}; {has or 'no nvcc, so nothing is compiled for targets'}"
+        state = "not built yet" if language not in installed() else "ready" if runs else "missing"
+        rows.append(Way(language, without, state, told, add))
     return rows
 
 
@@ -124,6 +128,12 @@ def models() -> str:
     keys = [name for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "KERNELWRIGHT_API_KEY") if os.environ.get(name)]
     servers = f"pydantic-ai {version}" if version else "no servers (to add them: pip install 'kernelwright[llm]')"
     return f"builtin, mailbox, replay; {servers}; keys set: {', '.join(keys) or 'none'}"
+
+
+def search() -> str:
+    """What `tune` has beyond the neighbours of a design."""
+    version = package_version("optuna")
+    return f"optuna {version}" if version else "neighbours of a design only (for more: pip install 'kernelwright[search]')"
 
 
 def store() -> str:
@@ -188,6 +198,7 @@ def _show(report: dict[str, Any]) -> None:
         "sandbox": report["sandbox"],
         "models": escape(report["models"]),
         "store": escape(report["store"]),
+        "search": escape(report["search"]),
         "GPUs": ", ".join(report["gpus"]) or "none",
         "compilers": ", ".join(version or f"no {name}" for name, version in report["compilers"].items()),
         "targets": ", ".join(report["targets"]),
