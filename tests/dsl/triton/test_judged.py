@@ -106,6 +106,8 @@ def test_seeded_bugs_are_never_correct(judge: Judge, bug: str) -> None:
     assert before in KERNEL
     found = verdict(judge, KERNEL.replace(before, after))
     assert found.status in (Status.wrong_values, Status.crashed), found.reason
+    if found.status is Status.crashed:  # an access outside says of which tensor
+        assert "the tensor x_ptr" in found.reason
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -114,13 +116,6 @@ def test_what_a_gpu_would_refuse_is_refused(judge: Judge, case: str) -> None:
     assert before in KERNEL
     found = verdict(judge, KERNEL.replace(before, after))
     assert found.status in (Status.crashed, Status.build_failed), found.reason
-
-
-def test_an_access_outside_is_named(judge: Judge) -> None:
-    found = verdict(judge, KERNEL.replace(f", {LOAD}", ""))
-    assert found.status is Status.crashed
-    assert "x_ptr" in found.reason
-    assert "beyond the end" in found.reason
 
 
 def test_what_the_interpreter_accepts_and_the_compiler_does_not_fails_to_build(judge: Judge) -> None:
