@@ -68,6 +68,14 @@ def test_ragged_windows_are_taken_axis_by_axis() -> None:
     assert kernels(design) >= 3
 
 
+@pytest.mark.parametrize(
+    "how", [{"scale_factor": 2.0}, {"size": (9, 7)}, {"scale_factor": (1.7, 0.6)}, {"size": (1, 11), "align_corners": True}]
+)
+def test_linear_resampling_is_taken_axis_by_axis(how: dict[str, object]) -> None:
+    designed(lambda x: F.interpolate(x, mode="bilinear", **how), torch.randn(2, 3, 5, 8))  # type: ignore[arg-type]
+    designed(lambda x: F.interpolate(x, size=13, mode="linear"), torch.randn(2, 3, 5))
+
+
 def test_mish_takes_one_exponential() -> None:
     x = torch.tensor([-200.0, -30.0, -1.0, 0.0, 1e-3, 2.0, 19.0, 25.0, 1e4])
     design = designed(lambda x: (F.mish(x), torch.tanh(F.softplus(x)) * x), x, tolerance=1e-6)

@@ -265,3 +265,41 @@ def upsample_nearest(out: Result, x: Value, *_: Any, **__: Any) -> Value:
         return (*coords[:2], *inner)
 
     return b.moved(x, out.shape, move, "repeat")
+
+
+@rule("upsample_bilinear2d", "upsample_linear1d")
+def upsample_linear(out: Result, x: Value, size: Any, align_corners: bool, *scales: Any) -> Value:
+    """Last axis first: its results are kept while the rows above are mixed, each of them for several rows of the output."""
+    if x.dtype not in v.FLOATS:
+        raise NotImplementedError("linear resampling of whole numbers")
+    given = scales[0] if scales and isinstance(scales[0], list | tuple) else scales
+    made = b.cast(x, v.compute_dtype(x.dtype))
+    for axis in reversed(range(2, len(x.shape))):
+        factor = given[axis - 2] if len(given) > axis - 2 else None
+        made = _resampled(made, axis, out.shape[axis], align_corners, factor)
+        made.stored = axis > 2 and made.size > x.size
+    return b.cast(made, out.dtype)
+
+
+def _resampled(x: Value, axis: int, outputs: int, align_corners: bool, factor: float | None) -> Value:
+    """Each place of the axis from the two next to it."""
+    extent = x.shape[axis]
+    at = b.cast(b.position((outputs,), 0), x.dtype)
+    if align_corners:
+        place = b.mul(at, (extent - 1) / (outputs - 1) if outputs > 1 else 0.0)
+    else:
+        place = b.add(b.mul(b.add(at, 0.5), 1.0 / factor if factor else extent / outputs), -0.5)
+        place = b.apply("maximum", place, 0.0)
+    first = b.apply("minimum", b.cast(place, DType.i64), extent - 1)
+    weight = b.apply("minimum", b.apply("maximum", b.sub(place, b.cast(first, x.dtype)), 0.0), 1.0)
+    weight = b.reshape(weight, (outputs,) + (1,) * (len(x.shape) - 1 - axis))
+    shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
+
+    def picked(index: Value) -> Value:
+        def build(coords: v.Coords, read: Any) -> v.Coords:
+            return (*coords[:axis], read(0, (coords[axis],), extent), *coords[axis + 1 :])
+
+        return v.Lookup(shape, x.dtype, x, (index,), build)
+
+    low, high = picked(first), picked(b.apply("minimum", b.add(first, 1), extent - 1))
+    return b.add(low, b.mul(b.sub(high, low), weight))
