@@ -278,8 +278,8 @@ class Take:
 
 @dataclass(frozen=True)
 class Gemm:
-    """`a @ b` (+ `acc`) for a [m, k], b [k, n], or for as many pairs of them as a leading axis of both has. Products and sums are made in `acc`'s dtype; without `acc` in f32 (f64 for f64
-    operands, i32 for integers)."""
+    """`a @ b` (+ `acc`) for a [m, k], b [k, n], or for as many pairs of them as a leading axis of both has. Products and sums are
+    made in `acc`'s dtype; without `acc` in f32 (f64 for f64 operands, i32 for integers)."""
 
     a: Tile
     b: Tile
