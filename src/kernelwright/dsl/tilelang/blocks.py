@@ -105,7 +105,7 @@ class _Build(triton._Build):
         block = _Real(ElementWriter(Ranges(dict(self.ranges.known))), self.places, None)
         block.plan, block.shared, block.flags = plan, set(), set()
         block.in_place = _in_place(self.graph)
-        block.barriers = frozenset(name for name in self.places if self.root[name] in self.written_too)
+        block.seams = frozenset(name for name in self.places if self.root[name] in self.written_too)
         out = block.out
         out.taken |= {place.pointer for place in self.places.values()}
         starts: dict[str, str] = {}

@@ -15,7 +15,7 @@ from kernelwright.dsl.tilelang import words
 from kernelwright.dsl.tilelang.elements import Elements
 from kernelwright.dsl.triton.heavy import _index
 from kernelwright.dsl.triton.lines import Expr, Name
-from kernelwright.dsl.triton.program import _outer_values, _region_shape
+from kernelwright.dsl.triton.program import _outer_values
 from kernelwright.dsl.triton.tiles import Index, Kept, extents, fitting
 from kernelwright.errors import SketchError
 from kernelwright.sketch.nodes import DType
@@ -271,7 +271,8 @@ class Block(Elements):
         a, b = place(last), place(now)
         if op == "logsumexp":
             top, low = f"T.max({a}, {b})", f"T.min({a}, {b})"
-            text = f"T.if_then_else({low} == {words.number(-float('inf'), dtype)}, {top}, {top} + T.log({words.number(1, dtype)} + T.exp({low} - {top})))"
+            sum_ = f"{top} + T.log({words.number(1, dtype)} + T.exp({low} - {top}))"
+            text = f"T.if_then_else({low} == {words.number(-float('inf'), dtype)}, {top}, {sum_})"
         else:
             text = STEPS[op].format(a, b)
         self.out.line(f"{b} = {text}")
@@ -387,18 +388,16 @@ class Block(Elements):
 
     # ------------------------------------------------------------ stores
 
+    seams: frozenset[str] = frozenset()
+    """Tensors that this kernel both writes and reads: what one thread wrote, others must see."""
+
     def store(self, effect: StoreEffect) -> None:
+        super().store(effect)
+        if effect.tensor in self.seams:
+            self.out.line("T.sync_threads()")
+
+    def _store_at(self, effect: StoreEffect, index: Index, conditions: list[Poly]) -> None:
         tensor = self.tensors[effect.tensor]
-        picks = [axis.indices for axis in effect.axes if hasattr(axis, "indices")]
-        self.prepare(effect.value, *picks)
-        number, self.stores = self.stores, self.stores + 1
-        found = self._pushed(effect.value, _region_shape(effect))
-        conditions: list[Poly] = []
-        if found is not None:
-            index, conditions = found
-        else:
-            axes = [self.dimension(f"s{number}_{axis}", extent) for axis, extent in enumerate(_region_shape(effect))]
-            index = tuple(poly(dim) if dim else poly(0) for dim in axes)
         names = [dim for p in index for dim in self.out.dims_of(p)]
         close = self.walks([dim for dim in self.out.sorted(names) if self.out.dims[dim].walk == "loop"])
         self.out.open()
@@ -430,5 +429,3 @@ class Block(Elements):
             self.out.line(line)
         self.out.close_around(dims)
         close()
-        if effect.tensor in self.barriers:
-            self.out.line("T.sync_threads()")

@@ -1,0 +1,112 @@
+"""The TileLang coder: sketches in, files whose kernels give what the sketch's own interpreter gives.
+
+The kernels run in one child process, because the interpreter takes TileLang's place for good where it is installed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kernelwright.dsl import language
+from kernelwright.sketch.parse import parse
+
+pytest.importorskip("tilelang", reason="the extra tilelang is not installed")
+
+PAGE = Path(__file__).parents[3] / "docs" / "sketch.md"
+CHILD = Path(__file__).parent / "interpreted.py"
+
+
+def _sketch(shape: str, body: str, *, out: str = "", dtype: str = "f32", out_dtype: str = "", more: str = "") -> str:
+    inner = "\n".join(f"    {line}" for line in body.strip("\n").splitlines())
+    return (
+        f'x = tensor([{shape}], {dtype}, role="input", source="0")\n'
+        f'y = tensor([{out or shape}], {out_dtype or dtype}, role="output")\n{more}'
+        f'\n@kernel\ndef work():\n{inner}\n\nreturns("y")\n'
+    )
+
+
+CASES = {
+    "rows too long for a block": _sketch(
+        "3, 20000",
+        "for i in parallel(0, 3):\n    r = load(x[i, :])\n    e = exp(r - reduce_max(r, axis=0))\n"
+        "    store(y[i, :], e / reduce_sum(e, axis=0))",
+    ),
+    "a strided axis": _sketch(
+        "5, 37, 33",
+        "for b in parallel(0, 5):\n    store(y[b, 0:1, :], reduce_min(load(x[b, :, :]), axis=0))",
+        out="5, 1, 33",
+    ),
+    "a product of a row": _sketch(
+        "6, 40", "for i in parallel(0, 6):\n    store(y[i:i + 1], reduce_prod(load(x[i, :]), axis=0))", out="6"
+    ),
+    "any of a row": _sketch(
+        "6, 40",
+        "for i in parallel(0, 6):\n    store(y[i:i + 1], cast(reduce_any(load(x[i, :]) > 2.0, axis=0), f32))",
+        out="6",
+    ),
+    "an exclusive scan from the end": _sketch(
+        "4, 50",
+        "for i in parallel(0, 4):\n    store(y[i, :], scan_sum(load(x[i, :]), axis=0, reverse=True, exclusive=True))",
+    ),
+    "a running maximum": _sketch("4, 50", "for i in parallel(0, 4):\n    store(y[i, :], scan_max(load(x[i, :]), axis=0))"),
+    "the order of a row": _sketch(
+        "6, 21",
+        "for i in parallel(0, 6):\n    store(y[i, :], arg_sort(load(x[i, :]), axis=0, descending=True))",
+        out_dtype="i64",
+    ),
+    "the place of the largest": _sketch(
+        "6, 21", "for i in parallel(0, 6):\n    store(y[i:i + 1], arg_max(load(x[i, :]), axis=0))", out="6", out_dtype="i64"
+    ),
+    "half floats on tensor cores": _sketch(
+        "50, 70",
+        "for i in parallel(0, 50, 16):\n    t = gemm(load(x[i:i + 16, :], pad=0.0), load(w[:, :]))\n"
+        "    store(y[i:i + 16, :], cast(t, bf16))",
+        out="50, 40",
+        dtype="bf16",
+        more='w = tensor([70, 40], bf16, role="input", source="1")\n',
+    ),
+    "a padding that is not zero": _sketch(
+        "30", "for i in parallel(0, 30):\n    store(y[i:i + 1], reduce_max(load(x[i - 2:i + 3], pad=-inf), axis=0))"
+    ),
+    "bf16 is rounded after each operation": _sketch(
+        "7, 64",
+        "for i in parallel(0, 7):\n    t = load(x[i, :])\n    store(y[i, :], exp(t * 0.3) / (t * t + 1.0))",
+        dtype="bf16",
+    ),
+}
+
+
+def _documented() -> dict[str, str]:
+    blocks = re.findall(r"### ([^\n]+)\n\n```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return {title: text for title, text in blocks if "@kernel" in text}
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("tilelang")
+    for number, (name, text) in enumerate({**CASES, **_documented()}.items()):
+        (folder / f"{number}.json").write_text(json.dumps({"name": name, "sketch": text}))
+    done = subprocess.run([sys.executable, str(CHILD), str(folder)], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", [*CASES, *_documented()])
+def test_a_kernel_gives_what_its_sketch_says(results: dict[str, str], name: str) -> None:
+    assert results[name] == "same"
+
+
+def test_a_file_stands_alone_and_reads_as_tilelang() -> None:
+    text = language("tilelang").lower(parse(_documented()["Matrix product with epilogue"]))
+    assert "kernelwright" not in text.replace("Kernelwright", "")
+    for word in ("@tilelang.jit", "T.Kernel(", "T.alloc_shared(", "T.alloc_fragment(", "T.gemm(", "T.Parallel("):
+        assert word in text
+    assert "class ModelNew(nn.Module)" in text
+    compile(text, "kernel.py", "exec")

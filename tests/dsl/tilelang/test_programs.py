@@ -1,0 +1,63 @@
+"""TileLang's interpreter: programs as people write them are right, the same with a seeded bug are not.
+
+They run in one child process, because the interpreter takes TileLang's place for good where it is installed.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("tilelang", reason="the extra tilelang is not installed")
+
+CHILD = Path(__file__).parent / "programs.py"
+
+
+def _names() -> list[str]:
+    functions = [node for node in ast.parse(CHILD.read_text()).body if isinstance(node, ast.FunctionDef)]
+    return [node.name for node in functions if any(getattr(each, "id", "") == "program" for each in node.decorator_list)]
+
+
+GOOD = [name for name in _names() if not name.startswith("bug_")]
+BAD = [name for name in _names() if name.startswith("bug_")]
+
+
+@pytest.fixture(scope="module")
+def report() -> dict[str, Any]:
+    done = subprocess.run([sys.executable, str(CHILD)], capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stderr[-3000:]
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_programs_as_people_write_them_are_right(report: dict[str, Any], name: str) -> None:
+    assert report["outcomes"][name] == "right"
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_seeded_bugs_are_never_right(report: dict[str, Any], name: str) -> None:
+    assert report["outcomes"][name] != "right"
+
+
+def test_there_are_a_dozen_good_programs_and_as_many_kinds_of_bugs() -> None:
+    assert len(GOOD) >= 12
+    assert len(BAD) >= 9
+
+
+def test_an_access_outside_of_shared_memory_is_named(report: dict[str, Any]) -> None:
+    said = report["outcomes"]["bug_beyond_shared_memory"]
+    assert said.startswith("OutOfBounds")
+    assert "stage_[64]" in said
+    assert "[64]" in said
+
+
+def test_launches_are_counted_and_autotuning_is_told(report: dict[str, Any]) -> None:
+    assert report["launches"] > len(GOOD)
+    assert any("autotuned" in note for note in report["notes"])
