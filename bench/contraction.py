@@ -66,8 +66,10 @@ def table() -> list[tuple[str, Any, tuple[Any, ...], float]]:
     conv("conv2d 8x64x56x56 k3 groups 4", nn.Conv2d(64, 64, 3, groups=4, padding=1), r(8, 64, 56, 56))
     conv("depthwise 8x64x56x56 k3", nn.Conv2d(64, 64, 3, groups=64, padding=1), r(8, 64, 56, 56))
     conv("conv1d 8x48x2048 k3", nn.Conv1d(48, 64, 3), r(8, 48, 2048))
+    conv("conv1d 8x32x1024 k5", nn.Conv1d(32, 64, 5, padding=2), r(8, 32, 1024))
     conv("conv3d 2x8x16x28x28 k3", nn.Conv3d(8, 24, 3, padding=1), r(2, 8, 16, 28, 28))
     conv("deconv2d 4x32x40x40 k3", nn.ConvTranspose2d(32, 32, 3), r(4, 32, 40, 40))
+    conv("deconv2d 4x24x24x24 k3 p1", nn.ConvTranspose2d(24, 32, 3, padding=1), r(4, 24, 24, 24))
     conv("deconv2d 4x32x40x40 k4 s2", nn.ConvTranspose2d(32, 32, 4, stride=2, padding=1), r(4, 32, 40, 40))
     conv("deconv3d 2x16x8x14x14 k3 s2", nn.ConvTranspose3d(16, 16, 3, stride=2, padding=1), r(2, 16, 8, 14, 14))
 
