@@ -2,7 +2,9 @@
 
 1. `emulator/`   CUDA C++ on the CPU, with the checks a GPU does not give
 2. `stage`       what the judge's sandboxed process loads: `workshop` (builds and libraries), `inline` (load_inline), `ahead` (nvcc)
-3. `kernel`      a sketch as CUDA source, `module_file` the Python file around it
+3. `kernel`      a sketch as CUDA source: launches; `module_file` the Python file around it
+4. `schedule`    what a block does: `cooperate` (nests dealt out to threads), `special` (scans, sorts), `tile_product`
+5. `product_kernel`  a kernel that is one large product, in registers or on `tensor_cores`
 """
 
 from __future__ import annotations

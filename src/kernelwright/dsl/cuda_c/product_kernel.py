@@ -15,7 +15,6 @@ from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, literal
 from kernelwright.dsl.cfamily.values import (
     HEAVY,
-    VIEWS,
     Block,
     Carried,
     CommentEffect,
@@ -28,7 +27,7 @@ from kernelwright.dsl.cfamily.values import (
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Scalar
 from kernelwright.dsl.cpp.nest import Nest, Put, Surroundings
 from kernelwright.dsl.cpp.schedule import _head, _region_shape
-from kernelwright.dsl.cuda_c import cooperate
+from kernelwright.dsl.cuda_c import cooperate, tensor_cores
 from kernelwright.sketch.nodes import DType
 
 SIDE = 16
@@ -204,7 +203,7 @@ class Writer:
         high, wide = self.per_thread(rows, columns)
         depth = body.product.args[0].shape[1].constant or 1
         step = 16 if depth > 8 else 8 if depth > 4 else 4
-        narrow = tensor_core_type(body.product) if min(rows, columns) >= 32 and depth >= 16 else None
+        narrow = tensor_cores.element_type(body.product) if min(rows, columns) >= 32 and depth >= 16 else None
         if narrow is not None:
             high = wide = 4
         block_rows, block_columns = SIDE * high, SIDE * wide
@@ -264,7 +263,7 @@ class Writer:
                 f"__shared__ {kind} right[{step}][{block_columns + pad}];",
             ]
         else:
-            out += _CORES_BEGIN.format(kind=_NARROW[narrow][0]).splitlines()
+            out += tensor_cores.BEGIN.format(kind=tensor_cores.NARROW[narrow][0]).splitlines()
         out += [
             "const int tx = threadIdx.x % 16, ty = threadIdx.x / 16;",
             f"const int row0 = row_block * {block_rows}, column0 = column_block * {block_columns};",
@@ -279,7 +278,7 @@ class Writer:
         known = {**nest.ranges.known, k: (poly(0), poly(depth - 1))}
         # registers read columns of the left slice, so it lies turned; tensor cores read both as they are
         slots = ("left[deep][at]", "right[deep][at]") if narrow is None else ("left[at][deep]", "right[deep][at]")
-        convert = "{}" if narrow is None else _NARROW[narrow][1]
+        convert = "{}" if narrow is None else tensor_cores.NARROW[narrow][1]
         self.stage(nest, known, a, (cut.row, poly(k)), k, cut.rows, slots[0], block_rows, "row0", rows, depth, step, convert)
         self.stage(
             nest,
@@ -297,10 +296,10 @@ class Writer:
             convert,
         )
         out.append("__syncthreads();")
-        out += self.multiply(kind, high, wide, step) if narrow is None else _CORES_STEP.splitlines()
+        out += self.multiply(kind, high, wide, step) if narrow is None else tensor_cores.STEP.splitlines()
         out += ["__syncthreads();", "}", *("}" for _ in self.body.loops)]
         if narrow is not None:
-            out += _CORES_END.splitlines()
+            out += tensor_cores.END.splitlines()
         self.finish(nest, cut, rows, columns, high, wide)
 
     @staticmethod
@@ -407,53 +406,6 @@ class Writer:
             line = cooperate.put(Put(store.tensor, store.axes, store.value, store.mode), tensor.pointer, at, text, tensor.dtype)
             body = [*before, *([f"if ({' && '.join(f'({t})' for t in tested)}) {{"] if tested else []), *inside, line]
             self.out += self.each(nest, cut, rows, columns, high, wide, [*body, *(["}"] if tested else [])])
-
-
-_NARROW = {DType.f16: ("__half", "__float2half({})"), DType.bf16: ("__nv_bfloat16", "__float2bfloat16({})")}
-_CORES_BEGIN = """// eight warps, each 16 x 32 of the block's 64 x 64 on tensor cores
-__shared__ __align__(32) {kind} left[64][24];
-__shared__ __align__(32) {kind} right[16][72];
-__shared__ __align__(32) float products[64][68];
-nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, float> cores[2];
-nvcuda::wmma::fill_fragment(cores[0], 0.0f);
-nvcuda::wmma::fill_fragment(cores[1], 0.0f);
-nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, {kind}, nvcuda::wmma::row_major> core_left;
-nvcuda::wmma::fragment<nvcuda::wmma::matrix_b, 16, 16, 16, {kind}, nvcuda::wmma::row_major> core_right;
-const int core_row = threadIdx.x / 64 * 16, core_column = threadIdx.x / 32 % 2 * 32;"""
-_CORES_STEP = """nvcuda::wmma::load_matrix_sync(core_left, &left[core_row][0], 24);
-#pragma unroll
-for (int half_tile = 0; half_tile < 2; ++half_tile) {
-nvcuda::wmma::load_matrix_sync(core_right, &right[0][core_column + 16 * half_tile], 72);
-nvcuda::wmma::mma_sync(cores[half_tile], core_left, core_right, cores[half_tile]);
-}"""
-_CORES_END = """nvcuda::wmma::store_matrix_sync(&products[core_row][core_column], cores[0], 68, nvcuda::wmma::mem_row_major);
-nvcuda::wmma::store_matrix_sync(&products[core_row][core_column + 16], cores[1], 68, nvcuda::wmma::mem_row_major);
-__syncthreads();
-#pragma unroll
-for (int i = 0; i < 4; ++i) {
-#pragma unroll
-for (int j = 0; j < 4; ++j) sum[i][j] += products[ty * 4 + i][tx + 16 * j];
-}"""
-
-
-def tensor_core_type(product: Value) -> DType | None:
-    """f16 or bf16 if both operands are numbers of that type, summed in float."""
-    kinds = {_narrow(operand) for operand in product.args[:2]}
-    return kinds.pop() if len(kinds) == 1 and product.dtype is DType.f32 else None
-
-
-def _narrow(value: Value) -> DType | None:
-    """The half type that an operand's elements fit into exactly."""
-    if value.dtype in _NARROW:
-        return value.dtype
-    if value.op == "cast" and value.args[0].dtype in _NARROW:
-        return value.args[0].dtype
-    if value.op in VIEWS:
-        return _narrow(value.args[0])
-    if value.op == "where":  # padding with zeros
-        branches = [x for x in value.args[1:] if not (x.op == "const" and x.data == 0)]
-        return _narrow(branches[0]) if len(branches) == 1 else None
-    return None
 
 
 _WORDS = """
