@@ -72,7 +72,7 @@ BUGS = {
     "an accumulator that was not cleared": ("            T.clear(acc)\n", ""),
     "a loop that is one step short": ("T.Pipelined(T.ceildiv(K, bk),", "T.Pipelined(T.ceildiv(K, bk) - 1,"),
     "a wrong stride": ("X[by * bm, k * bk]", "X[by * (bm - 1), k * bk]"),
-    "an index beyond shared memory": ("acc[i, j] = T.max(acc[i, j], 0)", "acc[i, j] = T.max(acc[i, j], 0) + x[i + 1, 0] * 0"),
+    "an index beyond shared memory": ("acc[i, j] = T.max(acc[i, j], 0)", "acc[i, j] = T.max(acc[i, j], 0) + x[i + 1, 0]"),
 }
 
 
@@ -112,10 +112,15 @@ def test_seeded_bugs_are_never_correct(judge: Judge, bug: str) -> None:
     assert found.status in (Status.wrong_values, Status.crashed), found.reason
 
 
-def test_a_program_that_does_not_lower_fails_to_build(judge: Judge) -> None:
-    # The interpreter runs any number of threads; tensor cores need whole warps.
-    found = verdict(judge, KERNEL.replace("threads=128", "threads=48"))
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+def test_a_block_that_does_not_fit_on_the_target_fails_to_build(judge: Judge) -> None:
+    kernel = KERNEL.replace(
+        "            T.clear(acc)\n",
+        '            T.clear(acc)\n            large = T.alloc_shared((256, 1024), "float32")\n            T.clear(large)\n',
+    ).replace("T.max(acc[i, j], 0)", "T.max(acc[i, j] + large[i, j], 0)")
+    found = verdict(judge, kernel)
     assert found.status is Status.build_failed, found.reason
+    assert "shared memory" in found.reason
 
 
 def test_torch_in_place_of_a_kernel_is_no_tilelang_kernel(judge: Judge) -> None:

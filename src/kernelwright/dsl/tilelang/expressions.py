@@ -63,7 +63,7 @@ def _wide(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _number(value: Any) -> bool:
-    return np.asarray(value).dtype.kind != "b"
+    return bool(np.asarray(value).dtype.kind != "b")
 
 
 def _truncated(a: Any, b: Any) -> Any:

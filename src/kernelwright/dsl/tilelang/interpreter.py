@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.dsl.tilelang.expressions import Code, Lane, Run, State, _box, tirx
-from kernelwright.dsl.tilelang.memory import Array, Cells, Unknown, numpy_dtype
+from kernelwright.dsl.tilelang.memory import Array, Cells, Kind, Unknown, numpy_dtype
 from kernelwright.dsl.tilelang.tileops import TileOps
 
 PARALLEL, THREAD = 1, 4
@@ -137,7 +137,8 @@ class Program(TileOps):
         makers = [self._memory(buffer) for buffer in block.alloc_buffers]
         sizes = dict(block.annotations).get("tl.launch_threads") if block.annotations else None
         if sizes is not None:
-            self.state.threads = tuple(int(size) for size in sizes)
+            x, y, z = (int(size) for size in sizes)
+            self.state.threads = (x, y, z)
         body = self.statement(block.body)
 
         def run() -> None:
@@ -458,7 +459,7 @@ def _uses_threads(body: Any) -> bool:
     return bool(found)
 
 
-def numpy_dtype_or_none(buffer: Any) -> np.dtype[Any] | None:
+def numpy_dtype_or_none(buffer: Any) -> Kind | None:
     """The dtype of a buffer that holds data; barriers and descriptors hold none."""
     if "barrier" in str(buffer.scope()) or "descriptor" in str(buffer.scope()):
         return None

@@ -15,6 +15,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+Tile = Any
+Kind = Any
+"""NumPy's arrays and dtypes; its stubs are not followed here."""
 _SPECIAL = {
     "bfloat16": ml_dtypes.bfloat16,
     "float8_e4m3": ml_dtypes.float8_e4m3fn,
@@ -35,7 +38,7 @@ class Unknown(NotImplementedError):
     """Something that the interpreter does not know."""
 
 
-def numpy_dtype(name: str) -> np.dtype[Any]:
+def numpy_dtype(name: str) -> Kind:
     """TVM's dtype as NumPy's."""
     if name in _SPECIAL:
         return np.dtype(_SPECIAL[name])
@@ -45,12 +48,12 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
         raise Unknown(f"the interpreter does not know the dtype {name}") from None
 
 
-def floating(kind: np.dtype[Any]) -> bool:
+def floating(kind: Kind) -> bool:
     """Also the short floats that NumPy itself does not know."""
-    return kind.kind == "f" or kind.name.startswith(("bfloat", "float8"))
+    return bool(kind.kind == "f" or kind.name.startswith(("bfloat", "float8")))
 
 
-def poison(kind: np.dtype[Any]) -> Any:
+def poison(kind: Kind) -> Any:
     """The worst that uninitialised memory could hold."""
     if floating(kind):
         return kind.type(np.nan)
@@ -59,7 +62,7 @@ def poison(kind: np.dtype[Any]) -> Any:
     return kind.type(np.iinfo(kind).min if kind.kind == "i" else np.iinfo(kind).max)
 
 
-def cast(value: Any, kind: np.dtype[Any]) -> Any:
+def cast(value: Any, kind: Kind) -> Any:
     """A number or an array in another dtype; floats to integers are cut towards zero."""
     if isinstance(value, np.ndarray):
         return value if value.dtype == kind else value.astype(kind)
@@ -69,14 +72,14 @@ def cast(value: Any, kind: np.dtype[Any]) -> Any:
 class Array:
     """A buffer that all threads of a block see: global, shared, or a fragment as a whole."""
 
-    def __init__(self, name: str, data: np.ndarray[Any, Any], *, guarded: bool) -> None:
+    def __init__(self, name: str, data: Tile, *, guarded: bool) -> None:
         self.name, self.data, self.guarded = name, data, guarded
 
     @classmethod
-    def fresh(cls, name: str, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
+    def fresh(cls, name: str, shape: Sequence[int], kind: Kind) -> Array:
         return cls(name, np.full(tuple(shape), poison(kind), kind), guarded=False)
 
-    def view(self, name: str, shape: Sequence[int], kind: np.dtype[Any]) -> Array:
+    def view(self, name: str, shape: Sequence[int], kind: Kind) -> Array:
         """The same memory under another shape or dtype."""
         flat = self.data.reshape(-1)
         if flat.size and not np.shares_memory(flat, self.data):
@@ -159,7 +162,7 @@ class Array:
         for *at, one in zip(*(np.ravel(part) for part in place[0]), np.ravel(place[1]), strict=True):
             self.data[tuple(at)] = function(self.data[tuple(at)], one)
 
-    def region(self, start: Sequence[int], extents: Sequence[int]) -> np.ndarray[Any, Any]:
+    def region(self, start: Sequence[int], extents: Sequence[int]) -> Tile:
         """The elements of a box; outside of a guarded buffer they are zero."""
         box = tuple(slice(at, at + extent) for at, extent in zip(start, extents, strict=True))
         if all(at >= 0 and at + e <= n for at, e, n in zip(start, extents, self.data.shape, strict=True)):
@@ -196,7 +199,7 @@ class Array:
 class Cells:
     """A buffer that every thread has its own of (`local`, `local.var`): each element is a number or an array over lanes."""
 
-    def __init__(self, name: str, shape: Sequence[int], kind: np.dtype[Any]) -> None:
+    def __init__(self, name: str, shape: Sequence[int], kind: Kind) -> None:
         self.name, self.shape, self.kind = name, tuple(shape), kind
         self.cells: list[Any] = [poison(kind)] * int(np.prod(self.shape, dtype=np.int64))
 
@@ -230,7 +233,7 @@ class Cells:
         self.store(index, function(self.load(index, mask), value), mask)
 
 
-def of_tensor(tensor: Any, kind: np.dtype[Any]) -> np.ndarray[Any, Any]:
+def of_tensor(tensor: Any, kind: Kind) -> Tile:
     """A torch tensor's memory as an array, without a call into torch that somebody watches."""
     shape, strides, width = tuple(tensor.shape), tensor.stride(), tensor.element_size()
     if not tensor.numel():

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.dsl.tilelang.expressions import REDUCTIONS, Code, Expressions, Run
-from kernelwright.dsl.tilelang.memory import Array, Cells, Unknown, cast, floating
+from kernelwright.dsl.tilelang.memory import Array, Cells, Tile, Unknown, cast, floating
 
 NOTHING = frozenset({
     "tvm_storage_sync", "sync_warp", "sync_grid", "fence_proxy_async", "set_max_nreg", "no_set_max_nreg", "annotate_producer_reg_dealloc",
@@ -82,7 +82,7 @@ class TileOps(Expressions):
         lead = len(start) - len(extents)
         return Region(self.buffer(load.buffer), tuple(start), tuple(self.code(e) for e in [1] * lead + extents))
 
-    def _read(self, region: Region) -> np.ndarray[Any, Any]:
+    def _read(self, region: Region) -> Tile:
         buffer = self.state.slots[region.place]
         start, extents = region.box()
         if isinstance(buffer, Cells):
@@ -105,7 +105,7 @@ class TileOps(Expressions):
         buffer.put([int(at) for at in start], extents, value)
 
     @staticmethod
-    def _fitted(value: np.ndarray[Any, Any], extents: list[int]) -> np.ndarray[Any, Any]:
+    def _fitted(value: Tile, extents: list[int]) -> Tile:
         """A tile under the shape of another: axes of extent 1 come and go."""
         if list(value.shape) == extents:
             return value
@@ -219,8 +219,8 @@ class TileOps(Expressions):
             size, high, wide, deep = data.shape
             taps, steps, gap, edge = (int(code.run()) for code in (kernel, stride, dilation, pad))
             out_h, out_w = ((n + 2 * edge - gap * (taps - 1) - 1) // steps + 1 for n in (high, wide))
-            row = int(step.run()) * rows + np.arange(rows)[:, None]
-            column = int(channel.run()) * columns + np.arange(columns)[None, :]
+            row: Any = int(step.run()) * rows + np.arange(rows)[:, None]
+            column: Any = int(channel.run()) * columns + np.arange(columns)[None, :]
             tap, c = column // deep, column % deep
             y = row // out_w % out_h * steps + tap // taps * gap - edge
             x = row % out_w * steps + tap % taps * gap - edge
