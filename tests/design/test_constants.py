@@ -83,3 +83,12 @@ def test_what_cannot_be_recorded_is_said_in_one_sentence() -> None:
 
     with pytest.raises(UnsupportedOperator, match=r"torch.export cannot record it: [^\n]+$"):
         design_module(Choosing(), [torch.randn(3)])
+
+
+def test_an_unknown_constant_matters_only_where_it_is_used() -> None:
+    drawn = frozenset({"hidden"})
+    model = Stateful()
+    model.hidden = torch.randn(3, 4)
+    assert design_module(model, [torch.randn(3, 4), torch.randn(3, 4)], drawn=drawn)
+    with pytest.raises(UnsupportedOperator, match="drawn at random"):
+        design_module(model, [torch.randn(3, 4)], drawn=drawn)

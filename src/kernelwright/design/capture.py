@@ -141,6 +141,8 @@ class Builder:
         self.track = track
         self.drawn = drawn
         self.changing: dict[int, str] = {}
+        self.refused: dict[int, UnsupportedOperator] = {}
+        self.unknown: list[v.Value] = []  # kept, so that their ids stay theirs
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[float | int | bool, ...]]] = []
         self.known: dict[str, Any] = {}
@@ -171,6 +173,8 @@ class Builder:
     def _refuse_memory(self, results: list[Any]) -> None:
         """A state that forward overwrites is no matter; one that it reads before would make every call another function."""
         for value in v.topological([r for r in results if isinstance(r, v.Value)]):
+            if id(value) in self.refused:
+                raise self.refused[id(value)]
             if id(value) in self.changing:
                 name = self.changing[id(value)]
                 raise UnsupportedOperator("a state kept between calls", f"forward reads {name} and changes it")
@@ -225,14 +229,16 @@ class Builder:
 
     def _table(self, stem: str, tensor: torch.Tensor, dtype: DType) -> v.Value:
         """A constant without a rule: its numbers are written into the sketch."""
+        reason = ""
         if stem in self.drawn:
-            raise UnsupportedOperator(
-                "a constant tensor", f"{stem} is drawn at random by the constructor and is not part of the state_dict"
-            )
-        if tensor.numel() > SMALL_CONSTANT:
-            raise UnsupportedOperator(
-                "a constant tensor", f"{stem} has {tensor.numel()} elements, more than a kernel file should carry"
-            )
+            reason = f"{stem} is drawn at random by the constructor and is not part of the state_dict"
+        elif tensor.numel() > SMALL_CONSTANT:
+            reason = f"{stem} has {tensor.numel()} elements, more than a kernel file should carry"
+        if reason:  # no matter if forward does not use it, or overwrites it first
+            unknown = v.Leaf(tuple(tensor.shape), dtype, stem, origin="constant")
+            self.refused[id(unknown)] = UnsupportedOperator("a constant tensor", reason)
+            self.unknown.append(unknown)
+            return unknown
         name = self.names.fresh(stem.replace(".", "_"))
         shape = tuple(tensor.shape)
         self.constants.append((name, tuple(tensor.reshape(-1).tolist())))
