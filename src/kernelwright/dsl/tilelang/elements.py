@@ -27,6 +27,8 @@ class Elements(Program):
     out: ElementWriter
     shared: set[str]
     """Kept tiles that live in shared memory."""
+    begins: dict[str, str]
+    """Where the block begins along each dimension, as a text."""
     flags: set[str]
     """Kept tiles of truth values, which are held as integers."""
 
@@ -38,6 +40,7 @@ class Elements(Program):
         self.out.ranges.known[dim.name] = (poly(0), poly(dim.extent - 1))
         label = self.out.label(dim.name)
         start = self.grid_start(dim) if dim.walk == "grid" else "0"
+        self.begins[dim.name] = start
         self.out.names[dim.name] = Name(label if start == "0" else f"({start} + {label})", (dim.name,), 0)
 
     # ------------------------------------------------------------ values

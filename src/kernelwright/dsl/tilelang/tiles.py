@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from kernelwright.dsl.cfamily.polynomial import Poly, poly
+from kernelwright.dsl.cfamily.polynomial import Poly, poly, rejoined
 from kernelwright.dsl.cfamily.types import FLOATS, neutral
 from kernelwright.dsl.cfamily.values import Carried, LoopEffect, StoreEffect, Value
 from kernelwright.dsl.tilelang import words
@@ -55,7 +55,8 @@ class Block(Elements):
             step = self.out.fresh(f"{label}_step")
             heads.append(f"for {step} in T.serial({dim.steps}):")
             self.out.open()
-            self.out.names[name] = Name(f"({step} * {self.out.size(name)} + {label})", (name,), self.out.depth)
+            self.begins[name] = f"{step} * {self.out.size(name)}"
+            self.out.names[name] = Name(f"({self.begins[name]} + {label})", (name,), self.out.depth)
 
         def close() -> None:
             while heads:
@@ -156,13 +157,15 @@ class Block(Elements):
         acc = self._accumulator(value, rest, axes, dims)
         close = self.walks([inner] if inner and self.out.dims[inner].walk == "loop" else [])
         if cores:
-            left = self._operand_tile(a, "left", (rows, inner), (*batch, rows, inner), inner)
-            right = self._operand_tile(b, "right", (inner, columns), (*batch, inner, columns), inner)
+            left, turned_left = self._operand_tile(a, "left", (rows, inner), (*batch, rows, inner), inner)
+            right, turned_right = self._operand_tile(b, "right", (inner, columns), (*batch, inner, columns), inner)
+            turned = (", transpose_A=True" if turned_left else "") + (", transpose_B=True" if turned_right else "")
             if a.dtype is DType.f32:
-                low_left, low_right = self._halved(left, (rows, inner)), self._halved(right, (inner, columns))
-                self.out.line(f"T.gemm({low_left}, {right}, {acc})")
-                self.out.line(f"T.gemm({left}, {low_right}, {acc})")
-            self.out.line(f"T.gemm({left}, {right}, {acc})")
+                low_left = self._halved(left, (inner, rows) if turned_left else (rows, inner))
+                low_right = self._halved(right, (columns, inner) if turned_right else (inner, columns))
+                self.out.line(f"T.gemm({low_left}, {right}, {acc}{turned})")
+                self.out.line(f"T.gemm({left}, {low_right}, {acc}{turned})")
+            self.out.line(f"T.gemm({left}, {right}, {acc}{turned})")
         else:
             self._multiply(value, acc, axes, dims, inner)
         close()
@@ -184,10 +187,48 @@ class Block(Elements):
     in_place: dict[int, tuple[int, ...]]
     """Products that may be added to the carried tile they start from."""
 
-    def _operand_tile(self, value: Value, hint: str, dims: tuple[str, str], axes: tuple[str, ...], inner: str) -> str:
-        name = self.out.allocate("shared", f"{value.name or hint}_shared", dims, words.TYPE[value.dtype])
+    def _operand_tile(
+        self, value: Value, hint: str, dims: tuple[str, str], axes: tuple[str, ...], inner: str
+    ) -> tuple[str, bool]:  # fmt: skip
+        """An operand in shared memory, and whether it lies there transposed, as it does in global memory."""
+        hint, kind = f"{value.name or hint}_shared", words.TYPE[value.dtype]
+        found = self._box(value, _index(axes), dims, inner)
+        if found is not None:
+            source, order = found
+            name = self.out.allocate("shared", hint, order, kind)
+            self.out.line(f"T.copy({source}, {name})")
+            return name, order != dims
+        name = self.out.allocate("shared", hint, dims, kind)
         self.fill(name, dims, lambda: self.guarded(self.of(value, _index(axes)), [inner], 0, value.dtype))
-        return name
+        return name, False
+
+    def _box(self, value: Value, index: Index, dims: tuple[str, str], inner: str) -> tuple[str, tuple[str, str]] | None:
+        """The corner of a box in global memory that is just this tile, and the order of its two dimensions there."""
+        while value.op in ("permute", "squeeze", "unsqueeze") and self.register(value) is None:
+            value, index = value.args[0], self.viewed(value, index)
+        if value.op != "load" or self.register(value) is not None or value.data.pad:
+            return None
+        tensor = self.tensors[value.data.tensor]
+        if any(hasattr(axis, "indices") for axis in value.data.axes):
+            return None
+        positions = [rejoined(p) for p in self.positions(value.data.axes, index)]
+        along = [self.out.dims_of(p) for p in positions]
+        if len(positions) < 2 or any(along[:-2]) or {along[-2], along[-1]} != {(dims[0],), (dims[1],)}:
+            return None
+        order = (along[-2][0], along[-1][0])
+        rest = [p - poly(dim) for p, dim in zip(positions[-2:], order, strict=True)]
+        if any(self.out.dims_of(p) for p in rest):
+            return None
+        # Zeros must begin where the inner dimension ends: at the tensor's edge, or nowhere.
+        if any(guard not in set(self.outside(tensor, positions)) for guard in self.guards([inner])):
+            return None
+        texts = [self.out.place(p, ()) for p in positions[:-2]]
+        for p, dim in zip(rest, order, strict=True):
+            begin = self.begins[dim]
+            texts.append(
+                begin if not p.terms else self.out.place(p, ()) if begin == "0" else f"{self.out.place(p, ())} + {begin}"
+            )
+        return f"{tensor.pointer}[{', '.join(texts)}]", order
 
     def _halved(self, name: str, dims: tuple[str, ...]) -> str:
         """Cuts an fp32 tile to what tf32 holds; the rest goes into a tile of its own."""
