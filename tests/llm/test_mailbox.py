@@ -127,7 +127,8 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 
 
 WAITER = """
-import sys, threading
+import signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
 from kernelwright.llm import Ask, Limits, open_model
 model = open_model("mailbox:" + sys.argv[1], store=None, limits=Limits())
 asks = [Ask("coder", "", str(number), "kernel") for number in range(2)]
