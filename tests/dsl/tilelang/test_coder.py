@@ -19,7 +19,7 @@ from kernelwright.sketch.parse import parse
 pytest.importorskip("tilelang", reason="the extra tilelang is not installed")
 
 PAGE = Path(__file__).parents[3] / "docs" / "sketch.md"
-CHILD = Path(__file__).parent / "interpreted.py"
+CHILD = Path(__file__).parents[1] / "interpreted.py"
 
 
 def _sketch(shape: str, body: str, *, out: str = "", dtype: str = "f32", out_dtype: str = "", more: str = "") -> str:
@@ -92,7 +92,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("tilelang")
     for number, (name, text) in enumerate({**CASES, **_documented()}.items()):
         (folder / f"{number}.json").write_text(json.dumps({"name": name, "sketch": text}))
-    done = subprocess.run([sys.executable, str(CHILD), str(folder)], capture_output=True, text=True, timeout=900)
+    done = subprocess.run([sys.executable, str(CHILD), "tilelang", str(folder)], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

@@ -81,7 +81,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for number, (name, text) in enumerate(sketches.items()):
         (folder / f"{number}.json").write_text(json.dumps({"name": name, "sketch": text}))
     done = subprocess.run(
-        [sys.executable, str(HERE / "interpreted.py"), str(folder)], capture_output=True, text=True, check=False, timeout=280
+        [sys.executable, str(HERE.parent / "interpreted.py"), "triton", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])

@@ -1,7 +1,9 @@
-"""A child process of test_coder.py: lowers sketches to Triton, interprets the kernels, compares with the sketch's interpreter."""
+"""A child process of the coders' tests: LANGUAGE FOLDER in; lowers the folder's sketches, runs the kernels on the language's stage and
+compares with the sketch's own interpreter."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import sys
@@ -11,12 +13,14 @@ from pathlib import Path
 import torch
 
 from kernelwright.dsl import language
-from kernelwright.dsl.triton import stage
 from kernelwright.sketch import interpret
 from kernelwright.sketch.operations import TORCH_DTYPE
 from kernelwright.sketch.parse import parse
 from kernelwright.sketch.symbolic import evaluate
 from kernelwright.target import Target
+
+NAME = sys.argv[1]
+stage = importlib.import_module(f"kernelwright.dsl.{NAME}.stage")
 
 
 def inputs_of(sketch) -> list[torch.Tensor]:
@@ -31,7 +35,7 @@ def inputs_of(sketch) -> list[torch.Tensor]:
 def compare(path: Path) -> str:
     sketch = parse(json.loads(path.read_text())["sketch"])
     file = path.with_suffix(".kernel.py")
-    file.write_text(language("triton").lower(sketch))
+    file.write_text(language(NAME).lower(sketch))
     spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}", file)
     module = importlib.util.module_from_spec(spec)
     with stage.scene(calling=False):
@@ -65,4 +69,4 @@ def main(folder: Path) -> None:
     print(json.dumps(found))
 
 
-main(Path(sys.argv[1]))
+main(Path(sys.argv[2]))
