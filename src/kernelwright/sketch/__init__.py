@@ -6,7 +6,8 @@
 4. `symbolic`   integer expressions as polynomials: simplify, evaluate, compare, bound
 5. `types`      shape and dtype of every tile (`dtypes`: which operation takes and gives which)
 6. `check`      the rules that can be proved beforehand: `declare` declarations, `prove` bounds inside loops, `races`
-7. `interpret`  a Sketch run on torch tensors: `operations`, `memory`, and `observe` for strict mode; `compare` with a module
+7. `interpret`  a Sketch run on torch tensors: `operations`, `memory`, `observe` for strict mode, `witness` for one element;
+                `compare` with a module
 
 Importing this package, or anything but `interpret` and `compare`, imports no torch. The language is described in docs/sketch.md.
 """

@@ -48,14 +48,14 @@ def compare(sketch: nodes.Sketch, model: torch.nn.Module, arguments: Sequence[An
         return Comparison(False, float("inf"), "the returned structure differs", seconds)
     worst = 0.0
     for number, (want, got) in enumerate(zip(wanted_leaves, found_leaves, strict=True)):
-        distance, reason = _difference(want, got)
+        distance, reason = difference(want, got)
         worst = max(worst, distance)
         if reason:
             return Comparison(False, worst, f"output {number}: {reason}", seconds)
     return Comparison(True, worst, "", seconds)
 
 
-def _difference(want: Any, got: Any) -> tuple[float, str]:
+def difference(want: Any, got: Any) -> tuple[float, str]:
     """The error of one output, and why it is too much."""
     if not isinstance(want, torch.Tensor) or not isinstance(got, torch.Tensor):
         return (0.0, "") if want == got else (float("inf"), f"{got} instead of {want}")

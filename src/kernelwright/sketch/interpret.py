@@ -5,6 +5,7 @@ structure that forward returns. Slow and plain on purpose: every emitter is test
 
   operations.py  what each operation computes        memory.py   what loads read and stores write
   observe.py     (strict=True) who wrote which element: races, reads of unwritten memory, outputs left unwritten
+  witness.py     what went into one element
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from kernelwright.sketch import library, memory, nodes, operations
 from kernelwright.sketch.observe import Observer
 from kernelwright.sketch.operations import TORCH_DTYPE
 from kernelwright.sketch.symbolic import evaluate
+from kernelwright.sketch.witness import Witness
 
 
 def run(
@@ -31,16 +33,20 @@ def run(
     tunables: Mapping[str, int] | None = None,
     shuffle: int | None = None,
     strict: bool = False,
+    witness: Witness | None = None,
 ) -> dict[str, torch.Tensor]:
     """Runs all kernels; `inputs` maps names of input, param and constant tensors to values. Returns the output tensors by name.
 
     `sizes` and `tunables` replace declared values (dynamic sizes are otherwise read from the inputs' shapes). `shuffle` is a
     seed: parallel loops then run in a random order, which shows wrong independence as wrong values. `strict` watches every
-    element: a race, a read of something never written or an output element left unwritten is a SketchError.
+    element: a race, a read of something never written or an output element left unwritten is a SketchError. `witness` sees the
+    making of one element.
     """
     integers = _integers(sketch, inputs, sizes or {}, tunables or {})
     tensors = _tensors(sketch, inputs, integers)
     observer = Observer(sketch, tensors) if strict else None
+    if witness:
+        witness.begin(tensors)
     order = random.Random(shuffle) if shuffle is not None else None
     for step in sketch.steps:
         if isinstance(step, nodes.LibraryCall):
@@ -50,7 +56,7 @@ def run(
         else:
             if observer:
                 observer.begin_kernel(step.name)
-            _Machine(sketch, tensors, dict(integers), order, observer).block(step.body, {})
+            _Machine(sketch, tensors, dict(integers), order, observer, witness).block(step.body, {})
     outputs = {t.name: tensors[t.name] for t in sketch.tensors if t.role == "output"}
     if observer:
         observer.require_written(outputs)
@@ -174,8 +180,11 @@ class _Machine:
         integers: dict[str, int],
         order: random.Random | None,
         observer: Observer | None,
+        witness: Witness | None = None,
     ) -> None:
         self.tensors = tensors
+        self.witness = witness
+        self.declared = frozenset(integers)
         self.integers = integers
         self.order = order
         self.observer = observer
@@ -256,6 +265,9 @@ class _Machine:
         places = self.places(store.region, names)
         if self.observer:
             self.observer.on_store(store, places)
+        if self.witness:
+            variables = {name: number for name, number in self.integers.items() if name not in self.declared}
+            self.witness.on_store(store, tensor, places, value, names, variables)
         memory.store(store.tensor, tensor, places, value, store.mode, store.line)
 
     def tile(self, tile: nodes.Tile, names: dict[str, torch.Tensor], like: torch.dtype | None = None) -> torch.Tensor:

@@ -1,0 +1,128 @@
+"""`kernelwright migrate`: a kernel in one language in; the same kernel in another out, judged, with a report of what changed and why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from kernelwright.migrate.order import Moved
+
+
+def migrate_command(
+    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file to migrate.")],
+    to: Annotated[str, typer.Option("--to", help="Language to migrate to: cpp, triton, tilelang, cuda_c.")],
+    task: Annotated[str | None, typer.Option(help="What the kernel computes: a task file, or module.py:ClassName.")] = None,
+    dsl: Annotated[str | None, typer.Option(help="Language of the source, where it cannot be told from the file.")] = None,
+    target: Annotated[str, typer.Option(help="Hardware the new kernel is for.")] = "auto",
+    inputs: Annotated[
+        str | None, typer.Option(help='Without a task: what forward is called with, e.g. "f32[128,512], f32[512]".')
+    ] = None,
+    golden: Annotated[
+        Path | None, typer.Option(help="Recorded inputs and outputs (torch.save) that stand for the source's device.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="Who writes the kernel where the source cannot be lifted (with --task).")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(help="US dollars that the run may spend on models.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens that the run may spend on models.")] = None,
+    track: Annotated[
+        Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and the like allowed.")
+    ] = "pure",
+    out: Annotated[Path | None, typer.Option(help="Folder for the result.")] = None,
+    no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
+    no_compile: Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Migrate a kernel to another language or device, with proof that it computes the same."""
+    from kernelwright import config
+    from kernelwright.agents.task_from_code import draw, split_arguments
+    from kernelwright.cli.progress import watching
+    from kernelwright.dsl import language
+    from kernelwright.dsl.kernel import Kernel
+    from kernelwright.dsl.language import installed
+    from kernelwright.errors import ConfigError
+    from kernelwright.judge import offdevice
+    from kernelwright.migrate.order import MigrationOrder, fulfil
+    from kernelwright.task import Task
+
+    settings = config.load({"model": model, "max_cost": max_cost, "max_tokens": max_tokens}).settings
+    language(to)
+    if offdevice.setting(to, target) is None and target not in ("auto", "cpu"):
+        raise ConfigError(f"{to} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
+    source = Kernel.from_path(kernel, dsl=dsl)
+    if source.dsl not in installed() and source.sketch is None:
+        raise ConfigError(f"{kernel}: no kernel language was recognised in it; name it with --dsl ({', '.join(installed())})")
+    for item in split_arguments(inputs or ""):
+        draw(item)
+    if inputs and task:
+        raise ConfigError("--inputs is for kernels without a task; the task says what forward is called with")
+    if golden is not None and not golden.is_file():
+        raise ConfigError(f"{golden}: there is no such file of recorded outputs")
+    found = Task.from_path(task) if task else None
+    order = MigrationOrder(
+        path=kernel,
+        source=source.source,
+        dsl=source.dsl,
+        to=to,
+        target=target,
+        task_path=found.path if found else "",
+        task_source=found.source if found else "",
+        class_name=found.class_name if found else "Model",
+        inputs=inputs or "",
+        golden=str(golden.resolve()) if golden else "",
+        track=track,
+        timing=not no_timing,
+        compile_contender=not no_compile,
+        out=str(out) if out else None,
+        model=settings.model,
+        base_url=settings.base_url,
+        max_cost=settings.max_cost,
+        max_tokens=settings.max_tokens,
+        store=settings.store,
+    )
+    with watching(source.name) as watch:
+        done = fulfil(order, watch)
+    return report(done, as_json=as_json)
+
+
+def report(done: Moved, *, as_json: bool) -> int:
+    """What came of a run, for people or as one object; the exit code."""
+    import json
+
+    from rich.console import Console
+
+    from kernelwright.cli.panel import verdict_panel
+
+    made, folder = done.migrated, done.folder
+    if as_json:
+        told = {
+            "kernel": str(folder.kernel),
+            "sketch": str(folder.sketch),
+            "verdict": made.verdict.model_dump(mode="json"),
+            "run": done.run,
+            "source_verdict": made.source.model_dump(mode="json") if made.source else None,
+            "report": str(folder.path / "migration.md"),
+            "schedule": made.chosen.kind,
+            "changes": list(made.chosen.changes),
+            "notes": list(made.notes),
+            "seconds": made.seconds,
+        }
+        print(json.dumps(told))
+        return 0 if made.verdict.ok else 1
+    console = Console(highlight=False)
+    console.print(verdict_panel(made.verdict))
+    said = f"source: {made.source.status}, {made.source.reason}" if made.source else "source: recorded outputs"
+    lines = [said, f"reference: {made.reference}", f"schedule: {made.chosen.kind}"]
+    lines += [f"  changed  {change}" for change in made.chosen.changes]
+    lines += [f"  kept     {kept}" for kept in made.chosen.kept]
+    lines += [f"  open     {rule}" for rule in made.chosen.open]
+    lines += [f"  note     {note}" for note in made.notes]
+    for line in lines:
+        console.print(line, markup=False)
+    console.print(
+        f"{folder.kernel}  {folder.sketch}  {folder.path / 'migration.md'}  [dim]{made.seconds:.1f} s, run {done.run}[/dim]"
+    )
+    return 0 if made.verdict.ok else 1

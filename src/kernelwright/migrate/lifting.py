@@ -1,0 +1,87 @@
+"""The door to lifting: a kernel that carries no sketch in, sketches out; a refusal names the line and the reason.
+
+`kernelwright.lift` runs the file once in a sandboxed process of its own and reads its program. Without a task it is read a second time at
+other sizes that are no multiples of a tile, where it takes them: then both shapes are judged.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kernelwright.errors import KernelFileError, KernelwrightError
+from kernelwright.migrate.reference import inputs_of
+from kernelwright.sketch.print import to_source
+
+if TYPE_CHECKING:
+    from kernelwright.migrate.job import Tools
+    from kernelwright.migrate.order import MigrationOrder
+
+DOOR = "kernelwright.lift.door"
+SMALL = 16
+"""Extents up to this are left alone when other sizes are tried: heads, channels, taps."""
+
+
+class Unliftable(KernelwrightError):
+    """A kernel without a sketch that cannot be read: nothing was tried, so the request is at fault, not a kernel."""
+
+
+@dataclass(frozen=True)
+class Lift:
+    """The sketches of a foreign kernel, one for each set of inputs, and those inputs as `--inputs` writes them."""
+
+    texts: tuple[str, ...]
+    inputs: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def lifted(order: MigrationOrder, tools: Tools) -> Lift:
+    """Lift, or say why not."""
+    if importlib.util.find_spec("kernelwright.lift") is None or importlib.util.find_spec(DOOR) is None:
+        raise KernelFileError(order.path, f"it carries no sketch, and {order.dsl} kernels of others cannot be lifted yet")
+    door: Any = importlib.import_module(DOOR)
+
+    def read(inputs: str | None) -> dict[str, Any]:
+        found = door.lift(order.source, order.dsl, order.task, inputs, path=order.path)
+        return {"sketch": to_source(found.sketch), "inputs": inputs_of(found.sketch), "notes": list(found.notes)}
+
+    key = {"kernel": order.kernel.hash, "dsl": order.dsl, "inputs": order.inputs}
+    try:
+        first = tools.memory.once("lifted", key, lambda: read(order.inputs or None))[0]
+    except KernelwrightError as error:
+        raise Unliftable(str(error)) from error
+    notes = list(first["notes"])
+    if order.task is not None:
+        return Lift((first["sketch"],), (), tuple(notes))
+    texts, inputs = [first["sketch"]], [first["inputs"]]
+    other = resized(first["inputs"])
+    if other != first["inputs"]:
+
+        def again() -> dict[str, Any]:
+            try:
+                return read(other)
+            except KernelwrightError as error:
+                return {"refused": str(error)}
+
+        second = tools.memory.once("lifted", {**key, "inputs": other}, again)[0]
+        if "refused" in second:
+            notes.append(f"judged at one shape only; at {other} it is not lifted: {second['refused']}")
+        elif second["inputs"].replace(" ", "") == other.replace(" ", ""):
+            texts.append(second["sketch"])
+            inputs.append(other)
+    return Lift(tuple(texts), tuple(inputs), tuple(notes))
+
+
+def resized(inputs: str) -> str:
+    """The same inputs with every larger extent about a fifth smaller and odd; equal extents stay equal."""
+
+    def shape(match: re.Match[str]) -> str:
+        extents = [int(part) for part in match[1].split(",") if part.strip()]
+        return (
+            "[" + ",".join(str((extent - extent // 5) // 2 * 2 - 1 if extent > SMALL else extent) for extent in extents) + "]"
+        )
+
+    return re.sub(r"\[([\d,\s]*)\]", shape, inputs)
