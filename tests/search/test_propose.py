@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import random
+
 import pytest
 
-from kernelwright.search.propose import Point, Proposer
-from kernelwright.search.station import Axes
+from kernelwright.search.features import Axes
+from kernelwright.search.model import CostModel
+from kernelwright.search.point import Point
+from kernelwright.search.propose import Proposer
 
 DOMAIN = (8, 16, 32, 64, 128)
 DESIGNS = [
@@ -62,3 +67,24 @@ def test_failures_are_not_the_best() -> None:
     proposer.tell(first, None)
     proposer.tell(second, 2.0)
     assert proposer.best == second
+
+
+def test_the_estimator_begins_with_the_best_of_a_trusted_model() -> None:
+    pytest.importorskip("optuna")
+    every = [Point.of(0, {"a": a, "b": b, "c": c}) for a in DOMAIN for b in DOMAIN for c in (0, 1)]
+    rows = Proposer(DESIGNS[:1])
+    past = [(rows.row(point), math.log(cost(point))) for point in every for _ in range(3)]
+    random.Random(1).shuffle(past)
+    model = CostModel(past)
+    assert model.trusted
+    proposer = Proposer(DESIGNS[:1], model)
+    order = sorted(every, key=lambda point: model.guess(rows.row(point)))
+    for _ in range(3):
+        guess = proposer._guess()
+        assert guess is not None
+        assert order.index(guess) < 8
+        proposer._asked.add(guess)
+
+
+def test_without_a_model_that_is_trusted_the_estimator_begins_by_itself() -> None:
+    assert Proposer(DESIGNS)._promising() == []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -86,12 +86,13 @@ def _order(pair: tuple[str, str]) -> str:
 # ---------------------------------------------------------------- tile extents
 
 
-def tunable(sketch: Sketch) -> Sketch:
-    """The same sketch with a name for every tile extent that may change; those that already have one keep it."""
+def tunable(sketch: Sketch, only: Collection[int] | None = None, extents: Collection[int] = ()) -> Sketch:
+    """The same sketch with a name for every tile extent that may change; those that already have one keep it. `only` are the
+    numbers of the kernels to look at, where not all of them matter; `extents` are wanted beside fractions and multiples of what is."""
     for number, kernel in enumerate(sketch.steps):
-        if isinstance(kernel, Kernel) and not kernel.once:
+        if isinstance(kernel, Kernel) and not kernel.once and (only is None or number in only):
             for variable in [loop.var for loop, _ in statements(kernel.body) if isinstance(loop, For)]:
-                sketch = _freed(sketch, number, variable) or sketch
+                sketch = _freed(sketch, number, variable, extents) or sketch
     return sketch
 
 
@@ -106,7 +107,7 @@ def bound(sketch: Sketch, values: Values) -> Sketch:
     return replace(numbered, tunables=())
 
 
-def _freed(sketch: Sketch, number: int, variable: str) -> Sketch | None:
+def _freed(sketch: Sketch, number: int, variable: str, extents: Collection[int] = ()) -> Sketch | None:
     """The sketch with the extent of one loop's tiles freed; None where that extent is fixed."""
     kernel = sketch.steps[number]
     assert isinstance(kernel, Kernel)
@@ -118,7 +119,8 @@ def _freed(sketch: Sketch, number: int, variable: str) -> Sketch | None:
     if len(sites) > MOST_SITES:
         return None
     extent = _extent(loop)
-    wanted = sorted({int(old * factor) for factor in FACTORS if 1 <= old * factor <= max(extent, old)})
+    scaled = (int(old * factor) for factor in FACTORS)
+    wanted = sorted({value for value in (*scaled, *extents) if 1 <= value <= max(extent, old)})
     for count in range(len(sites), -1, -1):
         for chosen in itertools.combinations(sites, count):
             freed = _with_name(sketch, number, loop, name, set(chosen))

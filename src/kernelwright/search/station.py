@@ -1,51 +1,66 @@
 """The worker of a search: holds the designs of one task, and writes a kernel for any point of their spaces.
 
-In: `open` {task, dsl, track, effort, sketches} → {spaces: [{axes, defaults, cost, sketch}]}: the designer's own designs, then the sketches
-given (of a kernel that is to be tuned); `write` {design, values} → {kernel, sketch}, or {} where the checker objects. Forked from the
+In: `open` {task, dsl, track, effort, sketches, options} → {designs: [Axes]}: the designer's own designs, or the sketches given (of a kernel
+that is to be tuned) with the coder's options that it was written with; `write` {design, values} → {kernel, sketch, code}, or {} where
+the checker objects. Axes are those of the sketch (space.py) and the coder's options that make a difference (ways.py). Forked from the
 drafting template, since the task file has to run for its shapes. `Station` is the parent's side.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from kernelwright.errors import KernelwrightError
+from kernelwright.dsl.language import ManyWays
+from kernelwright.errors import KernelwrightError, SketchError
+from kernelwright.search.features import Axes, family_of, roles_of, traits_of
+from kernelwright.search.point import Point
+from kernelwright.search.ways import CODER, code_of, split, ways
 
 if TYPE_CHECKING:
     from kernelwright.agents.drafts import Drafter
     from kernelwright.judge.channel import Channel
+    from kernelwright.sketch.nodes import Sketch
     from kernelwright.task import Task
 
 SECONDS = 300.0
 
 
 @dataclass(frozen=True)
-class Axes:
-    """One design as a proposer sees it."""
+class Written:
+    """A kernel for a point, the sketch it was lowered from, and the hash of its code (ways.py): equal code runs equally fast."""
 
-    axes: dict[str, tuple[int, ...]]
-    defaults: dict[str, int]
-    cost: float
+    kernel: str
+    sketch: str
+    code: str
 
 
 class Station:
     """The parent's side; use as a context manager."""
 
     def __init__(
-        self, drafter: Drafter, task: Task, *, dsl: str, track: str, effort: str, sketches: tuple[str, ...] = ()
+        self,
+        drafter: Drafter,
+        task: Task,
+        *,
+        dsl: str,
+        track: str,
+        effort: str,
+        sketches: tuple[str, ...] = (),
+        options: dict[str, int] | None = None,
     ) -> None:
         self._worker = drafter.open("search.station:serve")
         message = {"op": "open", "task": drafter.task_message(task), "dsl": dsl, "track": track, "effort": effort}
         try:
-            reply = self._ask({**message, "sketches": list(sketches)})
+            reply = self._ask({**message, "sketches": list(sketches), "options": options or {}})
         except BaseException:
             self._worker.stop()
             raise
         self.designs = [
-            Axes({name: tuple(values) for name, values in item["axes"].items()}, dict(item["defaults"]), float(item["cost"]))
-            for item in reply["spaces"]
+            Axes(**{**item, "axes": {name: tuple(values) for name, values in item["axes"].items()}})
+            for item in reply["designs"]
         ]
 
     def __enter__(self) -> Self:
@@ -54,10 +69,10 @@ class Station:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._worker.stop()
 
-    def write(self, design: int, values: dict[str, int]) -> tuple[str, str] | None:
-        """(kernel, sketch) for a point, or None where it breaks a rule of the sketch."""
-        reply = self._ask({"op": "write", "design": design, "values": values})
-        return (reply["kernel"], reply["sketch"]) if "kernel" in reply else None
+    def write(self, point: Point) -> Written | None:
+        """The kernel for a point, or None where it breaks a rule of the sketch."""
+        reply = self._ask({"op": "write", "design": point.design, "values": dict(point.values)})
+        return Written(reply["kernel"], reply["sketch"], reply["code"]) if "kernel" in reply else None
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         from kernelwright.judge.channel import ChannelError
@@ -103,27 +118,51 @@ class _Desk:
 
         task = Task.from_source(**message["task"])
         self._coder = language(message["dsl"])
-        self._state = state_of(load_task(task).construct(0))
+        self._state = state_of(load_task(task))
         given = [Design(parse(text)) for text in message["sketches"]]
         self._designs = given or design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])
         self._spaces = [Space.of(design.sketch) for design in self._designs]
-        return {
-            "spaces": [
-                {"axes": space.axes, "defaults": space.defaults, "cost": design.cost}
-                for space, design in zip(self._spaces, self._designs, strict=True)
-            ]
-        }
+        self._options: dict[str, int] = dict(message["options"]) if isinstance(self._coder, ManyWays) else {}
+        return {"designs": [self._axes(number) for number in range(len(self._designs))]}
+
+    def _axes(self, number: int) -> dict[str, Any]:
+        """One design as a search sees it."""
+        design, space = self._designs[number], self._spaces[number]
+        axes, defaults = dict(space.axes), dict(space.defaults)
+        if isinstance(self._coder, ManyWays):
+
+            def write(options: Mapping[str, int]) -> str:
+                return self._lowered(number, design.sketch, options)
+
+            try:
+                known = self._coder.options(write({}))
+                found = ways(known, self._options, write)
+            except SketchError:
+                known, found = {}, {}  # the design as it is cannot be written: its points are invalid, each by itself
+            axes |= found
+            defaults |= {
+                name: self._options.get(name.removeprefix(CODER), known[name.removeprefix(CODER)][0]) for name in found
+            }
+        traits = traits_of(design.sketch)
+        described = Axes(axes, defaults, design.cost, roles_of(space.sketch, axes), traits, family_of(design.sketch, traits))
+        return asdict(described)
+
+    def _lowered(self, number: int, sketch: Sketch, options: Mapping[str, int]) -> str:
+        shapes = self._designs[number].shapes
+        if isinstance(self._coder, ManyWays):
+            return self._coder.lower(sketch, state=self._state, shapes=shapes, options=options)
+        return self._coder.lower(sketch, state=self._state, shapes=shapes)
 
     def write(self, message: dict[str, Any]) -> dict[str, Any]:
-        from kernelwright.errors import SketchError
         from kernelwright.sketch.print import to_source
 
         number = int(message["design"])
-        sketch = self._spaces[number].variant(message["values"])
+        values, options = split(message["values"])
+        sketch = self._spaces[number].variant(values)
         if sketch is None:
             return {}
         try:
-            kernel = self._coder.lower(sketch, state=self._state, shapes=self._designs[number].shapes)
+            kernel = self._lowered(number, sketch, {**self._options, **options})
         except SketchError:
             return {}  # a point that this language cannot express is no point of its space
-        return {"kernel": kernel, "sketch": to_source(sketch)}
+        return {"kernel": kernel, "sketch": to_source(sketch), "code": code_of(kernel)}

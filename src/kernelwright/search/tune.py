@@ -3,62 +3,37 @@
 1. Points of the designs' spaces are proposed (propose.py), written by the station, and raced in heats of a few, the leader among them:
    what is measured beside the leader in one heat is comparable with everything before.
 2. Same code is not raced twice; points that break a rule are never built.
-3. The search ends with the budget, when every point was tried, or when nothing better came for a while.
-4. The best few race once more beside the seed, longer. Who wins beyond the noise gets a verdict; a winner that the judge rejects is
-   dropped for the next. "No gain found" is an answer.
+3. The search ends with the budget, when every point was tried, or when the best's neighbours and more brought nothing for a while.
+4. The best few race once more beside the seed (finish.py). "No gain found" is an answer.
 
-Heats go through the run's memory (`Workbench.finding`), so a run that was killed repeats none of them.
+Spaces, the cost model's past and heats go through the run's memory (`Workbench.finding`): a run that was killed repeats none of them.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from contextlib import ExitStack
+from dataclasses import asdict
 
 from kernelwright.agents.attempts import Attempt
 from kernelwright.agents.folder import JobFolder
 from kernelwright.agents.journal import Journal
-from kernelwright.agents.watch import Watch
+from kernelwright.agents.watch import Standing, Watch
 from kernelwright.agents.workbench import Workbench, digest
-from kernelwright.judge.heat import FINAL, STAGES, Heat, Place
-from kernelwright.search.propose import Point, Proposer
-from kernelwright.search.station import Station
+from kernelwright.dsl.kernel import Kernel
+from kernelwright.search import finish, past
+from kernelwright.search.course import Course, State, Tuned, Variant
+from kernelwright.search.features import Axes
+from kernelwright.search.finish import WORTH
+from kernelwright.search.model import CostModel
+from kernelwright.search.point import Point
+from kernelwright.search.propose import Proposer
+from kernelwright.search.station import Written
+from kernelwright.search.ways import code_of
+from kernelwright.target import Target
 
-BATCH = 4
-FINALISTS = 3
-WORTH = 0.02
-"""A gain under this share is noise."""
-PATIENCE = 4
-"""Heats in a row without a gain after which a search has found what it will find."""
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A kernel of the search. `relative` is its time over the seed's: less is faster."""
-
-    kernel: str
-    sketch: str
-    what: str
-    relative: float = 1.0
-
-
-@dataclass(frozen=True)
-class Tuned:
-    """What a search came to. `path` lists the changes that were gains on the way, with the seed's time over theirs."""
-
-    attempt: Attempt
-    gain: float
-    ended: str
-    raced: int
-    path: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass
-class _State:
-    leader: Variant
-    variants: dict[str, Variant]
-    raced: int = 0
-    stale: int = 0
-    path: list[tuple[str, float]] = field(default_factory=list)
+BATCH = 5
+PATIENCE = 3
+"""Heats in a row without a gain, once all neighbours of the best were tried, after which a search has found what it will find."""
 
 
 def tune(
@@ -72,107 +47,105 @@ def tune(
     sketches: tuple[str, ...] = (),
 ) -> Tuned:
     """Search around the seed, which must be correct; `sketches` are searched instead of the designer's own designs."""
-    job, started = bench.job, bench.seconds
-    start = Variant(seed.kernel, seed.sketch, "the kernel it began with")
-    state = _State(start, {digest(seed.kernel): start})
-    with (
-        Station(bench.drafter, job.task, dsl=job.dsl, track=job.track, effort="standard", sketches=sketches) as station,
-        Heat(bench.judge, job.task) as heat,
-    ):
-        proposer = Proposer(station.designs)
+    job, started, target = bench.job, bench.seconds, Target.host().name
+    start = Variant(seed.kernel, seed.sketch)
+    state = State(start, {code_of(seed.kernel): start})
+    options = Kernel.from_source(seed.kernel, dsl=job.dsl).options if sketches else {}
+
+    def stand(*doing: str) -> None:
+        watch.stands(_standing(state, proposer, doing, bench.seconds - started, seconds))
+
+    with ExitStack() as stack:
+        watch.say("tuning: designs and what can be varied in them")
+        course = Course(bench, stack, sketches, options)
+        known = bench.finding("past", {"target": target}, lambda: {"rows": past.rows(journal.store, job.dsl, target)})["rows"]
+        model = CostModel([(row, value) for row, value in known])
+        proposer = Proposer(course.designs, model)
         ended = "the budget is spent"
         while bench.seconds - started < seconds:
-            points = proposer.ask(BATCH)
-            if not points:
+            stand("choosing and writing variants")
+            entrants = _entrants(course, proposer, state)
+            if entrants is None:
                 ended = "every variant was tried"
                 break
-            _heat(bench, journal, heat, station, proposer, points, state)
-            faster = 1 / state.leader.relative
-            watch.say(f"tuning: {state.raced} raced, best {faster:.2f}x the first kernel, {bench.seconds - started:.0f} s")
-            if state.stale >= PATIENCE:
-                ended = f"{PATIENCE} heats in a row brought no gain"
+            if entrants:
+                stand(*(point.words(course.designs[point.design].defaults) for point, _ in entrants.values()))
+                _heat(journal, course, proposer, entrants, state, target)
+                watch.say(f"tuning: {_line(state)}, {bench.seconds - started:.0f} s")
+            if state.stale >= PATIENCE and proposer.settled:
+                ended = f"no single change of the best is a gain, nor what {PATIENCE} heats tried beyond"
                 break
-        return _final(bench, journal, folder, heat, seed, state, ended)
+        stand("the last race, and a verdict for the winner")
+        checked = f"the cost model's order beside the clock's: rank correlation {_shown(model.agreement)} over {model.checked}"
+        checked += f" variants; {_shown(model.past_agreement)} held out of {len(known)} from earlier searches"
+        journal.step("model", checked, agreement=model.agreement, past_agreement=model.past_agreement, past=len(known))
+        return finish.named(bench, journal, folder, course, seed, state, f"{ended}; {checked}")
+
+
+def _entrants(course: Course, proposer: Proposer, state: State) -> dict[str, tuple[Point, Written]] | None:
+    """The next points as kernels by the hash of their code: those that are valid and new. None when there are no more points."""
+    points = proposer.ask(BATCH)
+    if not points:
+        return None
+    entrants: dict[str, tuple[Point, Written]] = {}
+    for point in points:
+        made = course.write(point)
+        known = state.variants.get(made.code) if made else None
+        if made is None or known is not None or made.code in entrants:
+            proposer.tell(point, known.relative if known else None)
+        else:
+            entrants[made.code] = (point, made)
+    return entrants
 
 
 def _heat(
-    bench: Workbench, journal: Journal, heat: Heat, station: Station, proposer: Proposer, points: list[Point], state: _State
+    journal: Journal, course: Course, proposer: Proposer, entrants: dict[str, tuple[Point, Written]], state: State, target: str
 ) -> None:
-    """Race the points that are new and valid beside the leader, and tell the proposer."""
-    entrants: dict[str, tuple[Point, Variant]] = {}
-    for point in points:
-        made = station.write(point.design, dict(point.values))
-        known = state.variants.get(digest(made[0])) if made else None
-        if made is None or known is not None or digest(made[0]) in entrants:
-            proposer.tell(point, known.relative if known else None)
-        else:
-            entrants[digest(made[0])] = (point, Variant(*made, _words(point)))
-    if not entrants:
-        return
+    """Race the entrants beside the leader, and tell the proposer."""
     leader = state.leader
-    places = _raced(bench, heat, [leader, *(variant for _, variant in entrants.values())])
+    places = course.race([leader, *(Variant(made.kernel, made.sketch, point) for point, made in entrants.values())])
     pace = places[0].seconds
     state.raced += len(entrants)
     state.stale += 1
-    for (name, (point, variant)), place in zip(entrants.items(), places[1:], strict=True):
+    facts = []
+    for (code, (point, made)), place in zip(entrants.items(), places[1:], strict=True):
         relative = leader.relative * place.seconds / pace if place.seconds and pace else None
+        design = course.designs[point.design]
+        told = {"what": point.words(design.defaults), "values": dict(point.values), "relative": relative, **asdict(place)}
+        facts.append({**told, "features": proposer.row(point), "kernel": digest(made.kernel)})
         proposer.tell(point, relative)
         if relative is None:
             continue
-        state.variants[name] = Variant(variant.kernel, variant.sketch, variant.what, relative)
+        variant = state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
         if relative < state.leader.relative * (1 - WORTH):
-            state.leader, state.stale = state.variants[name], 0
-            state.path.append((variant.what, 1 / relative))
-    facts = [{"what": variant.what, **asdict(place)} for (_, variant), place in zip(entrants.values(), places[1:], strict=True)]
-    reason = f"{len(entrants)} variants beside the best so far, which is {1 / state.leader.relative:.2f}x the first kernel"
-    journal.step("heat", reason, {"leader": leader.kernel}, state.leader.sketch, places=facts)
+            state.path.append((_change(state.leader.point, point, design), state.leader.relative / relative))
+            state.leader, state.stale = variant, 0
+    state.best.append(1 / state.leader.relative)
+    reason = f"{len(entrants)} variants beside the best so far, which is {state.best[-1]:.2f}x the first kernel"
+    journal.step(
+        "heat", reason, {"leader": leader.kernel}, state.leader.kernel, places=facts, target=target, best=state.best[-1]
+    )
 
 
-def _raced(
-    bench: Workbench, heat: Heat, variants: list[Variant], stages: tuple[tuple[int, float], ...] = STAGES
-) -> list[Place]:
-    key = {"kernels": [digest(variant.kernel) for variant in variants], "stages": [list(stage) for stage in stages]}
-
-    def race() -> dict[str, list[dict[str, object]]]:
-        return {"places": [asdict(place) for place in heat.race([variant.kernel for variant in variants], stages)]}
-
-    return [Place(**place) for place in bench.finding("heat", key, race)["places"]]
+def _change(before: Point | None, after: Point, design: Axes) -> str:
+    """What is different in a new leader, in words."""
+    if before is None or before.design != after.design:
+        return after.words(design.defaults)
+    old = dict(before.values)
+    return ", ".join(f"{name} {old[name]} → {value}" for name, value in after.values if value != old[name])
 
 
-def _final(
-    bench: Workbench, journal: Journal, folder: JobFolder, heat: Heat, seed: Attempt, state: _State, ended: str
-) -> Tuned:
-    """The best few beside the seed; the first that wins and is right is the result."""
-    ahead = sorted((one for one in state.variants.values() if one.relative < 1 - WORTH), key=lambda one: one.relative)
-    finalists = ahead[:FINALISTS]
-    if finalists:
-        places = _raced(bench, heat, [Variant(seed.kernel, seed.sketch, ""), *finalists], FINAL)
-        pace = places[0].seconds or 0.0
-        ranked = sorted(
-            ((pace / place.seconds, one) for one, place in zip(finalists, places[1:], strict=True) if place.seconds and pace),
-            key=lambda item: -item[0],
-        )
-        for gain, one in ranked:
-            if gain < 1 + WORTH:
-                break
-            verdict = bench.judged(one.kernel)
-            reason = f"{gain:.2f}x the first kernel in the last race: {verdict.reason}"
-            journal.step(
-                "judged",
-                reason,
-                {"sketch": one.sketch, "kernel": one.kernel},
-                verdict.model_dump_json(),
-                status=str(verdict.status),
-            )
-            if verdict.ok:
-                folder.keep(one.kernel, one.sketch, verdict)
-                attempt = Attempt(seed.number + 1, seed.design, seed.author, one.sketch, one.kernel, verdict, True)
-                return Tuned(attempt, gain, ended, state.raced, tuple(state.path))
-    journal.step("tuned", f"no gain found in {state.raced} variants: {ended}")
-    return Tuned(seed, 1.0, ended, state.raced)
+def _standing(state: State, proposer: Proposer, doing: tuple[str, ...], seconds: float, budget: float) -> Standing:
+    islands = []
+    for number, island in enumerate(proposer.islands.islands, start=1):
+        best = f"{1 / island.best.value:.2f}x" if island.best is not None else "empty"
+        islands.append(f"island {number}: {best}, {len(island.members)} kernels, {island.moved_in} moved in")
+    return Standing(tuple(state.best), tuple(islands), doing, seconds, budget, state.raced, proposer.model.agreement)
 
 
-def _words(point: Point) -> str:
-    """A point in words."""
-    values = ", ".join(f"{name} {value}" for name, value in point.values)
-    return f"design {point.design}" + (f" with {values}" if values else "")
+def _line(state: State) -> str:
+    return f"{state.raced} raced, best {1 / state.leader.relative:.2f}x the first kernel"
+
+
+def _shown(correlation: float | None) -> str:
+    return f"{correlation:.2f}" if correlation is not None else "unknown"

@@ -23,7 +23,7 @@ from kernelwright.errors import StoreError
 from kernelwright.store import tables
 from kernelwright.store.nouns import Identity, RunRecord, Step
 from kernelwright.store.run import Run
-from kernelwright.store.tables import Database
+from kernelwright.store.tables import Database, misfits
 
 RUNNING, INTERRUPTED = "running", "interrupted"
 
@@ -56,7 +56,8 @@ def append(
     now = time.time()
     values = {"kind": kind, "reason": reason, "inputs": _dump(inputs), "result": result, "facts": _dump(facts), "at": now}
     with database.write() as connection:
-        last = connection.execute(sa.select(sa.func.max(tables.steps.c.number)).where(tables.steps.c.run == run_id)).scalar()
+        highest = sa.func.max(sa.cast(tables.steps.c.number, sa.Integer))  # a damaged number counts as none
+        last = connection.execute(sa.select(highest).where(tables.steps.c.run == run_id)).scalar()
         number = int(last or 0) + 1
         connection.execute(tables.steps.insert().values(run=run_id, number=number, **values))
         connection.execute(_row(run_id).values(touched=now, seconds=seconds))
@@ -80,7 +81,8 @@ def resume(database: Database, prefix: str) -> Run:
             raise StoreError(
                 f"run {record.id} is being worked on by process {held.split('|')[2]}; wait for it, or stop it first"
             )
-        taken = table.update().where(table.c.id == record.id, table.c.owner == held).values(status=RUNNING, owner=owner())
+        same = sa.true() if "owner" in record.damaged else table.c.owner == held  # what is no text compares with nothing
+        taken = table.update().where(table.c.id == record.id, same).values(status=RUNNING, owner=owner())
         if connection.execute(taken).rowcount != 1:
             raise StoreError(f"run {record.id} was resumed by another process at this moment")
     past: dict[Identity, list[int]] = {}
@@ -120,12 +122,10 @@ def owner() -> str:
 
 def alive(held: str) -> bool:
     """Whether the process of an owner mark still runs. One on another machine is given the benefit of the doubt."""
-    if not held:
-        return False
-    host, boot, process, birth = held.split("|")
-    if host != socket.gethostname():
-        return True
-    return boot == _boot() and _birth(int(process)) == birth
+    match held.split("|"):
+        case [host, boot, process, birth] if process.isdecimal():
+            return host != socket.gethostname() or (boot == _boot() and _birth(int(process)) == birth)
+    return False  # nobody, or a mark that is damaged
 
 
 def _boot() -> str:
@@ -149,17 +149,23 @@ def _record(row: Any, rows: tuple[Any, ...]) -> RunRecord:
     damaged: list[str] = []
     for found in rows:
         try:
+            if misfits(found, tables.steps):
+                raise ValueError("not what was written")
             inputs, facts = _parse(found.inputs), _parse(found.facts)
             steps.append(Step(found.number, found.kind, found.reason, inputs, found.result, facts, found.at))
         except ValueError:
             damaged.append(f"step {found.number}")
+    wrong = set(misfits(row, tables.runs))
+    job: dict[str, Any] = {}
     try:
         job = _parse(row.job)
     except ValueError:
-        job = {}
-        damaged.insert(0, "job")
+        wrong.add("job")
+    if row.owner and row.owner.count("|") != 3:
+        wrong.add("owner")
     status = INTERRUPTED if row.status == RUNNING and not alive(row.owner) else row.status
-    return RunRecord(row.id, job, status, row.best, row.started, row.touched, row.seconds, tuple(steps), tuple(damaged))
+    started, touched, seconds = (0.0 if name in wrong else getattr(row, name) for name in ("started", "touched", "seconds"))
+    return RunRecord(row.id, job, status, row.best, started, touched, seconds, tuple(steps), (*sorted(wrong), *damaged))
 
 
 def _row(run_id: str) -> sa.Update:

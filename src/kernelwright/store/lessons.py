@@ -73,6 +73,7 @@ def find(
             found = connection.execute(match, {"words": " OR ".join(f'"{word}"' for word in words)}).scalars().all()
             by_words = sa.select(table).where(table.c.id.in_(found[:CANDIDATES]), *wanted)
             rows |= {row.id: row for row in connection.execute(by_words)}
+    rows = {number: row for number, row in rows.items() if not tables.misfits(row, table)}  # a damaged row costs itself only
     relevance = _relevance(words, rows.values())
     scores = {
         row.id: relevance[row.id]
@@ -86,7 +87,7 @@ def find(
 
 def _readable(rows: Iterable[Any]) -> Iterator[Lesson]:
     for row in rows:
-        with suppress(ValueError):  # a damaged row costs itself only
+        with suppress(ValueError):  # a payload that was cut off, a kind that is none
             payload = json.loads(row.payload)
             if isinstance(payload, dict):
                 yield Lesson(row.kind, row.family, row.dsl, row.target, row.text, payload)

@@ -54,6 +54,6 @@ def _referred(connection: Connection) -> set[str]:
         names.add(result)
         try:
             names |= {str(name) for name in json.loads(inputs).values()}
-        except (ValueError, AttributeError):
+        except (ValueError, AttributeError, TypeError):
             continue  # a damaged step names nothing
     return names

@@ -84,12 +84,12 @@ class Store:
         """What was kept under this key; None when it must be made (again)."""
         import sqlalchemy as sa
 
-        from kernelwright.store.tables import memos
+        from kernelwright.store.tables import memos, misfits
 
         here = (memos.c.kind == kind) & (memos.c.key == key)
         with self._database.read() as connection:
-            row = connection.execute(sa.select(memos.c.content, memos.c.used).where(here)).first()
-        if row is None:
+            row = connection.execute(sa.select(memos).where(here)).first()
+        if row is None or misfits(row, memos):
             return None
         data = None
         with suppress(StoreError):  # damaged: to make it again heals it

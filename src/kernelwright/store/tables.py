@@ -1,6 +1,7 @@
 """The tables, the database behind them, and its failures as sentences. SQLAlchemy is imported here only, when a store is opened.
 
-JSON is kept as text and parsed by the reader: one damaged row then costs that row, not the query.
+JSON is kept as text and parsed by the reader, and `misfits` says what else in a row cannot be what was written: one damaged row then
+costs that row, not the query.
 """
 
 from __future__ import annotations
@@ -154,6 +155,17 @@ class Database:
             )
 
 
+def misfits(row: Any, table: sa.Table) -> list[str]:
+    """The columns of a row that hold something of another type than was declared: SQLite takes anything, and accidents happen."""
+    found = []
+    for column in table.columns:
+        value, kind = getattr(row, column.name), column.type.python_type
+        whole = isinstance(value, int | float) if kind is float else isinstance(value, kind)
+        if not whole and not (value is None and column.nullable):
+            found.append(column.name)
+    return found
+
+
 def disk_sentence(error: OSError) -> str:
     """What a failing disk means for the user."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -183,12 +195,18 @@ def _connect_args(url: sa.URL) -> dict[str, Any]:
 
 
 def _sqlite_connect(connection: Any, record: object) -> None:
+    connection.text_factory = _text
     connection.isolation_level = None  # the driver begins no transactions of its own: `_sqlite_begin` does
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
     cursor.execute("PRAGMA journal_mode=WAL")
     cursor.execute("PRAGMA synchronous=FULL")  # in WAL mode only this syncs each commit: a finished step survives a power cut
     cursor.close()
+
+
+def _text(data: bytes) -> str:
+    """A text that is no UTF-8 would otherwise fail the whole query that it stands in."""
+    return data.decode(errors="replace")
 
 
 def _sqlite_begin(connection: Connection) -> None:
