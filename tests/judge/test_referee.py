@@ -154,6 +154,32 @@ def test_any_of_several_tied_places_is_an_answer() -> None:
     assert status(judge(made, lambda x: last_largest(x) + 1000)) == "wrong_values"
 
 
+def test_places_that_only_fp64_can_tell_apart_are_tied() -> None:
+    """Probabilities that underflow are all zero in fp32; any two different of them are the next best."""
+    made = referee("return torch.topk(torch.softmax(1000 * x, -1), 3, -1).indices", "torch.randn(64, 40)")
+
+    def others(x: Any) -> Any:
+        found = torch.softmax(1000 * x, -1)
+        places = torch.topk(found, 3, -1).indices
+        last = 39 - found.flip(-1).argmin(-1)  # the last of the zeros
+        free = (places[:, :2] != last[:, None]).all(-1) & (found.sort(-1).values[:, -3] == 0)
+        places[:, 2] = torch.where(free, last, places[:, 2])
+        return places
+
+    assert judge(made, others) is None
+    assert status(judge(made, lambda x: others(x)[:, [0, 1, 1]])) == "wrong_values", "no place twice"
+    assert status(judge(made, lambda x: others(x)[:, [2, 1, 0]])) == "wrong_values"
+
+
+def test_narrow_integers_at_a_step() -> None:
+    body = "s = x.abs().amax(1, keepdim=True) / 127.0; return torch.floor(x / s + 0.5).to(torch.int8)"
+    made = referee(body, "torch.randn(64, 2048)")
+    assert judge(made, lambda x: torch.floor(x * (1 / (x.abs().amax(1, keepdim=True) / 127.0)) + 0.5).to(torch.int8)) is None
+    assert (
+        status(judge(made, lambda x: torch.floor(x / (x.abs().amax(1, keepdim=True) / 126.0)).to(torch.int8))) == "wrong_values"
+    )
+
+
 def test_steps_that_rounding_decides_are_excused_one_by_one() -> None:
     made = referee("return torch.round(x / 0.1) * 0.1", "torch.randn(200, 200)")
     assert judge(made, lambda x: torch.round(x * 10.0) * 0.1) is None, "the product may fall on the other side of a step"

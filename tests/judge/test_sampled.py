@@ -67,3 +67,13 @@ def test_the_plan_says_so() -> None:
     for number in range(len(made.trials)):
         inputs = made.draw(number)
         assert made.check(number, made.reference.model(*inputs), inputs) is None
+
+
+def test_half_precision_is_tried_on_the_sample_only() -> None:
+    made = referee("(seen.append(x.shape[0]) if x.dtype == torch.float16 else None) or torch.relu(self.layer(x))")
+    seen: list[int] = []
+    made.loaded.model_class.forward.__globals__["seen"] = seen
+    made.sampled_rows = 6
+    made.plan(0.1)
+    assert made.flags() == []
+    assert set(seen) == {6}

@@ -141,6 +141,36 @@ def test_without_namespaces_landlock_still_closes_the_file_system(template: Temp
         template.mode = saved
 
 
+@needs_namespaces
+def test_what_a_language_names_can_be_read_and_not_written(template: Template, tmp_path: Path) -> None:
+    drivers = tmp_path / "drivers"
+    drivers.mkdir()
+    (drivers / "one.icd").write_text("driver")
+    for folder in (*tmp_path.parents, tmp_path, drivers):
+        if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    look = f"said = open({str(drivers / 'one.icd')!r}).read()"
+    worker = template.spawn("candidate", sandboxed=True, readable=(str(drivers), "/no/such/place"))
+    try:
+        assert run(worker, look) == "RuntimeError: 'driver'"
+    finally:
+        worker.stop()
+    worker = template.spawn("candidate", sandboxed=True, readable=(str(drivers),))
+    try:
+        assert (
+            "OSError" in (said := run(worker, f"said = open({str(drivers / 'one.icd')!r}, 'w').write('mine')"))
+            or "Permission" in said
+        )
+        assert (drivers / "one.icd").read_text() == "driver"
+    finally:
+        worker.stop()
+    worker = template.spawn("candidate", sandboxed=True)
+    try:
+        assert "FileNotFoundError" in run(worker, look)
+    finally:
+        worker.stop()
+
+
 def test_the_filter_is_well_formed_for_both_machines() -> None:
     for machine in seccomp.AUDIT_ARCH:
         code = seccomp.program(machine)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import random
 from textwrap import dedent
 
 import pytest
 
 from kernelwright import suites
-from kernelwright.task import Task
+from kernelwright.errors import TaskError
+from kernelwright.task import Task, scale
 from kernelwright.task.load import load_task
 from kernelwright.task.scale import fit, rewrite, sites
 
@@ -98,6 +101,49 @@ def test_rows_of_the_suite_shrink(name: str) -> None:
     small = fit(whole, 0.25)
     assert small.changes
     assert sum(map(_elements, shapes(small.task))) < sum(map(_elements, shapes(whole))) / 4
+
+
+def test_a_site_that_is_chosen_twice_is_written_once() -> None:
+    text = "sizes = (128, 256, 64)\n"
+    found = sites(text)
+    assert rewrite(text, [*found, found[0], found[1]], 0.125) == "sizes = (16, 32, 8)\n"
+
+
+@pytest.mark.parametrize("suite", ["core", "fused"])
+@pytest.mark.parametrize("factor", [0.5, 0.125, 0.01])
+def test_whichever_sizes_a_reference_bears_what_is_written_is_python(
+    suite: str, factor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reference's own answer is replaced by the toss of a coin, so that all ways through the choice are gone."""
+    for row in suites.load(suite):
+        coin = random.Random(row.name)
+        whole = Task.from_source(row.source, path=f"{row.name}.py")
+
+        def toss(tried: Task, whole: Task = whole, coin: random.Random = coin) -> None:
+            ast.parse(tried.source)
+            if tried is not whole and coin.random() < 0.6:
+                raise TaskError(tried.path, "refused by the coin")
+
+        monkeypatch.setattr(scale, "_run", toss)
+        small = fit(whole, factor)
+        assert len(sites(whole.source)) >= len(small.changes) == len(_differences(whole.source, small.task.source)), row.name
+
+
+def _differences(before: str, after: str) -> list[tuple[int, int]]:
+    """Pairs of integers of two programs that are the same but for them; constant expressions count by their value."""
+    first, second = (ast.parse(text) for text in (before, after))
+    found = [(a, b) for a, b in zip(_sizes(first), _sizes(second), strict=True) if a != b]
+    assert all(isinstance(a, int) and isinstance(b, int) and b < a for a, b in found)
+    return found
+
+
+def _sizes(tree: ast.AST) -> list[object]:
+    """Everything of a program in its order, each constant expression folded to its value."""
+    value = scale._constant(tree)
+    if value is not None:
+        return [value]
+    own = tree.value if isinstance(tree, ast.Constant) else getattr(tree, "id", type(tree).__name__)
+    return [own, *(one for child in ast.iter_child_nodes(tree) for one in _sizes(child))]
 
 
 def _elements(shape: tuple[int, ...]) -> int:

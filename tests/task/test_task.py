@@ -157,3 +157,24 @@ def test_memory_is_counted_before_it_is_taken() -> None:
     assert needed.peak >= 1000 * 12 * 4
     with pytest.raises(TaskError, match="too large for memory"):
         loaded.require_memory(limit=needed.peak)
+
+
+@pytest.mark.parametrize("kind", ["GRU", "LSTM", "RNN"])
+def test_recurrent_layers_are_counted_by_one_step(kind: str) -> None:
+    """Torch unrolls them on fake tensors: 20 s for 6 layers of 512 steps. One step tells the shapes and the memory."""
+    source = f"""
+import torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.{kind}(16, 32, 2, batch_first=True, bidirectional=True)
+    def forward(self, x):
+        assert x.shape[1] == 2000
+        out = self.layer(x)[0]
+        assert out.shape == (4, 2000, 64), out.shape
+        return out.repeat(1, 1, 100)
+def get_inputs():
+    return [torch.rand(4, 2000, 16)]
+"""
+    needed = load_task(Task.from_source(source)).require_memory()
+    assert needed.peak >= 4 * 2000 * 6400 * 4, "what comes after the layer was counted too"

@@ -2,8 +2,9 @@
 
 Order of the checks: structure, shape, dtype, values, inputs unchanged. A value beyond its bound (numerics.py) is excused
 only where the reference itself cannot decide: the fp64 reference is run again under noise a few roundings in size, and a
-place counts as undecided when its own answer moves there as far (a quantiser at a step). An index of tied values must be one
-that the reference gives under some noise, unless the tie is of many. Everything else is a finding: a dictionary with
+place counts as undecided when its own answer moves there as far (a quantiser at a step). An index of tied values must point at a
+value that the task's own precision cannot tell from the right one (choices.py), or be one that the reference gives under some
+noise, unless the tie is of many. Everything else is a finding: a dictionary with
 `status`, `reason` and perhaps `mismatch`.
 """
 
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 
 from kernelwright.judge import numerics, regions
+from kernelwright.judge.choices import Choice, Choices
 from kernelwright.judge.numerics import Difference, Yardstick
 from kernelwright.judge.reference import Reference
 from kernelwright.task import tree
@@ -54,6 +56,7 @@ class Expectation:
         self.is_wide = fits
         self._noise_runs: list[list[Any]] | None = None
         self._yardsticks: dict[int, Yardstick] = {}
+        self._choices: list[Choice] | None = None
 
     def check(self, received: Any, inputs_after: list[Any] | None = None) -> Finding | None:
         """The first thing that is wrong with what a kernel returned, or None."""
@@ -103,6 +106,11 @@ class Expectation:
         """A value of the reference's structure with these tensors in place of its own."""
         rest = iter(tensors)
         return tree.transform(self._output, lambda _: next(rest))
+
+    @property
+    def strictest(self) -> Expectation:
+        """The part that is held against fp64: all of it here."""
+        return self
 
     def relative_error(self) -> float:
         """Torch's own error against fp64 in roundings, relative to the output's scale: how well conditioned the trial is."""
@@ -179,23 +187,37 @@ class Expectation:
         if not exact and difference.count > max(1, EXCUSABLE_SHARE * want.numel()):
             return difference
         places = difference.wrong
-        received = numerics.real(got)[places]
+        received = _answers(got, places, exact)
         far = torch.zeros(1) if exact else STEP * self.yardstick(index).bound()[places]
-        answers = [numerics.real(self.wide[index])[places]]
-        undecided = torch.zeros(received.shape, dtype=torch.bool)
+        answers = [_answers(self.wide[index], places, exact)]
+        undecided = self._tied(got, index)[places] if exact else torch.zeros(received.shape, dtype=torch.bool)
         size = EXCUSE_NOISE * numerics.drift(self._dtype(), self.reach)
         started = time.monotonic()
         for seed in range(100, 100 + (MOST_TIE_RUNS if exact else EXCUSE_RUNS)):
+            if bool(undecided.all()) or time.monotonic() - started > EXCUSE_SECONDS:
+                break
             run = self.reference.wide(self.inputs, noise=size, seed=seed, everywhere=exact)
             if run is None or not self._alike(run):
                 break
-            answers.append(numerics.real(run[index][1])[places])
-            undecided = self._open_choice(received, answers) if exact else undecided | _jumps(received, answers, far)
-            if bool(undecided.all()) or time.monotonic() - started > EXCUSE_SECONDS:
-                break
+            answers.append(_answers(run[index][1], places, exact))
+            undecided |= self._open_choice(received, answers) if exact else _jumps(received, answers, far)
         wrong = difference.wrong.clone()
         wrong[places] = ~undecided
         return Difference(wrong, difference.worst_error, difference.bound)
+
+    def _tied(self, got: Any, index: int) -> Any:
+        """Indices that point at values which are equal, in the task's own precision, to those that the reference chose."""
+        own = self.native[index][1]
+        if self._choices is None:
+            with Choices() as choices:
+                self.reference.native(self.inputs)
+            self._choices = choices.found
+        for choice in self._choices:
+            same = choice.indices.numel() == own.numel() and torch.equal(choice.indices.reshape(-1), own.reshape(-1))
+            tied = choice.tied(got) if same else None
+            if tied is not None:
+                return tied
+        return torch.zeros(own.shape, dtype=torch.bool)
 
     def _open_choice(self, received: Any, answers: list[Any]) -> Any:
         """Indices: the reference gave this very answer in some run; or it gave so many that this may well be another one of the
@@ -234,9 +256,16 @@ class Expectation:
                 "worst_error": _plain(difference.worst_error),
                 "bound": _plain(difference.bound),
                 "samples": list(regions.samples(got, want, wrong)),
+                "place": wrong.nonzero()[0].tolist(),
                 "trial": self.label,
             },
         )
+
+
+def _answers(tensor: Any, places: Any, exact: bool) -> Any:
+    """The values at some places; integers as int64, since positions are compared with sizes that a narrow dtype cannot hold."""
+    values = numerics.real(tensor)[places]
+    return values.long() if exact else values
 
 
 def _finding(status: str, reason: str, mismatch: dict[str, Any] | None = None) -> Finding:

@@ -71,6 +71,8 @@ class Lane:
     busy_windows: int = 0
     handing: list[float] = field(default_factory=list)
     """Seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
+    handed_bytes: int = 0
+    """The most that a block handed over."""
     ended: float = 0.0
 
     def run_block(self, header: dict[str, Any], fd: int, calls: int, align: int, *, watch: bool = False) -> Block:
@@ -100,6 +102,7 @@ class Lane:
         if len(fds) != 2:
             close_all(fds)
             raise ChannelGarbage("a timed block handed over no outputs")
+        self.handed_bytes = max(self.handed_bytes, sum(os.fstat(fd).st_size for fd in fds))
         return reply, fds
 
     def rest(self) -> None:

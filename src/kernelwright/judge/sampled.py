@@ -63,6 +63,10 @@ class SampledExpectation(Expectation):
         finding = super().check_outputs(received, brief=brief)
         return finding or self.sample.check_outputs(take(received, self.rows, self.batch), brief=brief)
 
+    @property
+    def strictest(self) -> Expectation:
+        return self.sample
+
     def relative_error(self) -> float:
         return self.sample.relative_error()
 

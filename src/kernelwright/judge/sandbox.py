@@ -43,13 +43,16 @@ class Cell:
     folder: str | None
     uid: int
     limits: limits.Limits = field(default_factory=limits.Limits)
+    readable: tuple[str, ...] = ()
+    """Paths of the host that the worker may read beside what every worker may (`dsl.language.readable`)."""
 
     def as_message(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Cell:
-        return cls(**{**message, "limits": limits.Limits.from_message(message["limits"])})
+        changed = {"limits": limits.Limits.from_message(message["limits"]), "readable": tuple(message["readable"])}
+        return cls(**{**message, **changed})
 
     @property
     def home(self) -> str:
@@ -117,7 +120,7 @@ def seal(cell: Cell) -> str:
     # After a change of uid the kernel closes /proc/self to its owner; some honest libraries read their own maps.
     system.prctl(system.PR_SET_DUMPABLE, 1)
     reached = ["namespaces"] if cell.mode == "namespaces" else []
-    readable = [*readable_folders(), *SYSTEM_FILES, "/etc/passwd", CPU_FACTS, "/proc"]
+    readable = [*readable_folders(), *cell.readable, *SYSTEM_FILES, "/etc/passwd", CPU_FACTS, "/proc"]
     # Inside namespaces /proc shows only the cell's own processes, which may write to their own entries (as /proc/self/comm).
     own = [cell.home, "/tmp", "/var/tmp", "/dev/shm", "/proc"] if cell.mode == "namespaces" else [cell.home]
     if landlock.close(readable, [*own, *DEVICES]):
@@ -160,8 +163,8 @@ def _build_root(cell: Cell) -> None:
     _make_home(cell)
     for path in (*readable_folders(), CPU_FACTS):
         _bind(path, root, read_only=True)
-    for path in SYSTEM_FILES:
-        if os.path.exists(path):
+    for path in (*SYSTEM_FILES, *cell.readable):
+        if os.path.exists(path) and not os.path.lexists(root + path):
             _bind(path, root, read_only=True)
     for path in DEVICES:
         _bind(path, root, read_only=False)

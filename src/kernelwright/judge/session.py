@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.dsl.kernel import Kernel
+from kernelwright.dsl.language import readable
 from kernelwright.judge import bundle, observe, trace
 from kernelwright.judge.channel import ChannelError, close_all
 from kernelwright.judge.conversation import Conversation, Times
@@ -93,7 +94,8 @@ class Session(Conversation):
     def load(self) -> None:
         """Spawn the candidate, have it build and construct, and settle the weights."""
         needed = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
-        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=Limits(memory=3 * GIB + 12 * needed))
+        limits = Limits(memory=3 * GIB + 12 * needed)
+        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=limits, readable=readable(self.kernel.dsl))
         self.level = self.candidate.level
         if self.level == "none":
             self.warnings.append("NO SANDBOX: this machine offers neither namespaces nor landlock; the kernel ran unconfined")

@@ -17,6 +17,10 @@ Finding = dict[str, Any]
 CLOCK_SLACK, CLOCK_SHARE = 0.0005, 0.5
 """How far a block's claim must be behind the wall clock to be an accusation. Less gains nothing: the clock takes the larger."""
 
+SLOW_READ = 4e9
+"""Bytes a second at which one core fetches outputs from memory while others use it too. Eager's may still lie in the cache; those of
+a kernel with streaming stores do not, and that is no crime. Such outputs are guarded by the floor: they cannot be written for nothing."""
+
 
 def cheating(reason: str) -> Finding:
     """A finding that ends the verdict."""
@@ -52,7 +56,7 @@ def _clock_is_off(mine: list[Block], theirs: list[Block]) -> bool:
 
 
 def _works_while_preparing(mine: list[Block], theirs: list[Block]) -> bool:
-    extra = lower_quartile([block.preparing for block in mine]) - 1.5 * median(block.preparing for block in theirs)
+    extra = lower_quartile([block.preparing for block in mine]) - 1.5 * upper_quartile([block.preparing for block in theirs])
     return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in mine)
 
 
@@ -60,7 +64,7 @@ def _works_while_handing_over(candidate: Lane, eager: Lane) -> bool:
     """Outputs that are computed only when they are asked for: handing over a block's takes the block's own time again."""
     if not candidate.handing or not eager.handing:
         return False
-    extra = lower_quartile(candidate.handing) - 1.3 * upper_quartile(eager.handing)
+    extra = lower_quartile(candidate.handing) - 1.3 * upper_quartile(eager.handing) - eager.handed_bytes / SLOW_READ
     return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in candidate.blocks)
 
 

@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,22 @@ class Template:
             self._workers.clear()
             self._end()
 
-    def spawn(self, entry: str, *, sandboxed: bool, limits: Limits | None = None, folder: Path | None = None) -> Worker:
+    def spawn(
+        self,
+        entry: str,
+        *,
+        sandboxed: bool,
+        limits: Limits | None = None,
+        folder: Path | None = None,
+        readable: tuple[str, ...] = (),
+    ) -> Worker:
         """Fork a worker that runs `entry` ("referee", "candidate", "contender", or "module:function" of the judge). `folder` is
-        the one place it may write; without it, it gets an empty one that vanishes with it."""
+        the one place it may write; without it, it gets an empty one that vanishes with it. `readable` are paths of the host that
+        it may read beside what every worker may."""
         limits = limits or Limits()
         reasons = []
         for mode in self._modes() if sandboxed else ["none"]:
-            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder)
+            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder, readable)
             if worker is not None:
                 if sandboxed:
                     self.mode = mode
@@ -92,7 +102,9 @@ class Template:
     def _modes(self) -> list[str]:
         return [self.mode] if self.mode else list(MODES)
 
-    def _try(self, entry: str, mode: str, sandboxed: bool, limits: Limits, folder: Path | None) -> tuple[Worker | None, str]:
+    def _try(
+        self, entry: str, mode: str, sandboxed: bool, limits: Limits, folder: Path | None, readable: tuple[str, ...]
+    ) -> tuple[Worker | None, str]:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         lifeline, holding = os.pipe()
         status, telling = os.pipe()
@@ -104,7 +116,7 @@ class Template:
                 assert self._folder is not None
                 root = self._folder / f"worker-{number}"
                 root.mkdir()
-                cell = self._cell(mode, root, folder, number, limits)
+                cell = replace(self._cell(mode, root, folder, number, limits), readable=readable)
                 reply = self._ask(
                     {"op": "spawn", "entry": entry, "cell": cell.as_message()}, [theirs.fileno(), lifeline, telling, printing]
                 )

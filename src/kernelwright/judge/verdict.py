@@ -77,6 +77,8 @@ class Mismatch(Frozen):
     worst_error: float | None = None
     bound: float | None = None
     samples: tuple[str, ...] = ()
+    place: tuple[int, ...] = ()
+    """The first wrong element; empty where an output is not compared element by element."""
     trial: str = ""
 
 

@@ -78,12 +78,11 @@ def sites(source: str) -> list[Site]:
 
 
 def rewrite(source: str, chosen: list[Site], factor: float) -> str:
-    """The text with these sites at the new scale; everything else is left as it was."""
+    """The text with these sites at the new scale, each once however often it is named; everything else is left as it was."""
     lines = source.encode().splitlines(keepends=True)  # ast counts columns in bytes
-    for site in sorted(chosen, key=lambda site: site.start, reverse=True):
-        (first, column), (last, stop) = site.start, site.end
-        text = lines[first - 1][:column] + str(site.shrunk(factor)).encode() + lines[last - 1][stop:]
-        lines[first - 1 : last] = [text]
+    sizes = {(site.start, site.end): str(site.shrunk(factor)).encode() for site in chosen}
+    for ((first, column), (last, stop)), size in sorted(sizes.items(), reverse=True):
+        lines[first - 1 : last] = [lines[first - 1][:column] + size + lines[last - 1][stop:]]
     return b"".join(lines).decode()
 
 
@@ -98,8 +97,9 @@ def fit(task: Task, factor: float) -> Scaled:
             return _scaled(task, chosen, factor)
     kept: list[Site] = []
     for group in _groups(free)[:MOST_SINGLE_TRIES]:
-        if _runs(_with(task, kept + group, factor)):
-            kept += group
+        new = [site for site in group if site not in kept]
+        if new and _runs(_with(task, kept + new, factor)):
+            kept += new
     return _scaled(task, kept, factor)
 
 
@@ -200,10 +200,8 @@ def _with(task: Task, chosen: list[Site], factor: float) -> Task:
 
 
 def _scaled(task: Task, chosen: list[Site], factor: float) -> Scaled:
-    done = {(site.start, site.end): site for site in chosen}.values()
-    return Scaled(
-        _with(task, list(done), factor), tuple(f"{site.where} {site.value} -> {site.shrunk(factor)}" for site in done)
-    )
+    changes = tuple(f"{site.where} {site.value} -> {site.shrunk(factor)}" for site in chosen)
+    return Scaled(_with(task, chosen, factor), changes)
 
 
 def _runs(task: Task) -> bool:
@@ -221,11 +219,11 @@ def _run(task: Task) -> None:
     from torch._subclasses.fake_tensor import DataDependentOutputException as ReadsValues
     from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode, UnsupportedFakeTensorException
 
-    from kernelwright.task.footprint import quietly
+    from kernelwright.task.footprint import OneStep, quietly
     from kernelwright.task.load import load_task
 
     loaded = load_task(task)
-    with quietly("torch._subclasses.fake_tensor"), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True):
+    with quietly("torch._subclasses.fake_tensor"), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True), OneStep():
         try:
             model = loaded.construct(0)
             for inputs in loaded.draw(0):
