@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from kernelwright.dsl.language import installed, language
 from kernelwright.errors import KernelFileError
 
 LARGEST_FILE = 4 << 20
@@ -64,17 +65,34 @@ class Kernel:
     @property
     def sketch(self) -> str | None:
         """The sketch that the file carries (`SKETCH = …`), if it is one of ours; read, never run."""
+        found = self._carried("SKETCH")
+        return found if isinstance(found, str) else None
+
+    @property
+    def options(self) -> dict[str, int]:
+        """The coder's options under which the file was written (`OPTIONS = …`); none: its defaults."""
+        found = self._carried("OPTIONS")
+        return {str(name): value for name, value in found.items() if type(value) is int} if isinstance(found, dict) else {}
+
+    def _carried(self, name: str) -> object:
+        """The literal that the file assigns to a name at its top level."""
         try:
             tree = ast.parse(self.source)
-        except (SyntaxError, ValueError):
+            for node in tree.body:
+                if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
+                    return ast.literal_eval(node.value)
+        except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
             return None
-        for node in tree.body:
-            if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == ["SKETCH"]:
-                value = node.value
-                return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
         return None
 
 
 def guess_dsl(source: str) -> str:
-    """The language a file is written in, by the first sign found; plain Python when there is none."""
+    """The language a file is written in, by the first sign found; plain Python when there is none. Languages of other packages
+    are asked first: what is particular to them may stand in a file beside ctypes or a compiler's name."""
+    known = {name for name, _ in SIGNS}
+    for name in installed():
+        if name not in known:
+            sign = getattr(language(name), "sign", None)
+            if sign and re.search(sign, source, re.MULTILINE):
+                return name
     return next((name for name, sign in SIGNS if sign.search(source)), "python")

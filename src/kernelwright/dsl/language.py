@@ -12,20 +12,54 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from kernelwright.errors import ConfigError
 from kernelwright.sketch.nodes import Sketch
 
-State = Sequence[tuple[str, Sequence[int], str, bool]]
-"""(name, shape, dtype, is it a buffer) for each entry of the reference's state_dict."""
+Entry = tuple[str, Sequence[int], str, bool]
+State = Sequence[Entry]
+"""(name, shape, dtype, is it a buffer) for each entry of the reference's state_dict. A `BornState` also knows how they are drawn."""
+
+
+class BornState(tuple[Entry, ...]):
+    """A State with the statements that draw its values as the reference's constructor does (task/birth.py): `statements` run in order,
+    `values` has the expression of each entry. A kernel constructed under the reference's seed then holds the reference's weights."""
+
+    statements: tuple[str, ...]
+    values: Mapping[str, str]
+
+    def __new__(
+        cls, entries: Sequence[Entry], statements: Sequence[str] = (), values: Mapping[str, str] | None = None
+    ) -> BornState:
+        made = super().__new__(cls, entries)
+        made.statements, made.values = tuple(statements), dict(values or {})
+        return made
+
+
+def constructor(entries: Sequence[Entry], state: State) -> list[str]:
+    """The lines of ModelNew's constructor that declare its state as zeros, for a state_dict to be loaded into, and then fill it with the
+    reference's draws where they are known."""
+    out = [
+        f"        _declare(self, {name!r}, torch.zeros({list(shape)!r}, dtype=torch.{dtype}), {buffer})"
+        for name, shape, dtype, buffer in entries
+    ]
+    if isinstance(state, BornState) and state.statements:
+        out.append("        with torch.no_grad():  # the reference's draws, in its order: the same seed gives the same weights")
+        out += [f"            {statement}" for statement in state.statements]
+        out.append("        self.load_state_dict({")
+        out += [f"            {name!r}: {value}," for name, value in state.values.items()]
+        out.append("        }, strict=False)")
+    return out
 
 
 class Language(Protocol):
     """One DSL. `lower` raises SketchError for what it cannot express; `facts` is what `doctor` shows.
 
     Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `stage` (the name of a
-    module with the functions of `Stage`). Without them a kernel is executed natively."""
+    module with the functions of `Stage`). Without them a kernel is executed natively. `reads` (paths of the host that its kernels
+    must be able to read beyond Python, the compiler and the system's libraries: a driver's registry) and `sign` (a regular
+    expression that a file of the language matches). A language whose coder can write one sketch in several ways is a `ManyWays`."""
 
     name: str
     skills: Path
@@ -35,6 +69,25 @@ class Language(Protocol):
 
     def facts(self) -> dict[str, str]:
         """What of this machine the language uses, and what is missing, by name."""
+
+
+@runtime_checkable
+class ManyWays(Protocol):
+    """A language with options that a search may turn; a kernel file says `OPTIONS = {…}` where they differ from the defaults."""
+
+    def options(self, kernel: str) -> Mapping[str, tuple[int, tuple[int, ...]]]:
+        """Name → (default, values worth trying) of what may matter to a kernel written by `lower`. None changes what is computed."""
+
+    def lower(
+        self,
+        sketch: Sketch,
+        *,
+        state: State = (),
+        shapes: Sequence[Sketch] = (),
+        threads: int | None = None,
+        options: Mapping[str, int],
+    ) -> str:
+        """As `Language.lower`, in the way that the options say."""
 
 
 class Stage(Protocol):
@@ -69,6 +122,12 @@ class CompileFailed(Exception):
 def installed() -> tuple[str, ...]:
     """The names of all installed languages; none of them is imported."""
     return tuple(entry.name for entry in entry_points(group="kernelwright.dsl"))
+
+
+def readable(name: str) -> tuple[str, ...]:
+    """Paths of the host that a language's kernels read beside what every kernel may; none for a language that is not installed."""
+    found = next((entry.load() for entry in entry_points(group="kernelwright.dsl") if entry.name == name), None)
+    return tuple(getattr(found, "reads", ()))
 
 
 def languages() -> dict[str, Language]:

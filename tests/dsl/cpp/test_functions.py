@@ -63,7 +63,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     source = folder / "functions.cpp"
     source.write_text("#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n" + prelude(body) + body)
     built = folder / "functions.so"
-    subprocess.run(["g++", *FLAGS, str(source), "-o", str(built)], check=True)
+    subprocess.run(["g++", "-O3", *FLAGS, str(source), "-o", str(built)], check=True)
     return ctypes.CDLL(str(built))
 
 

@@ -111,7 +111,7 @@ def kernel_of(name: str, factor: float) -> tuple[Task, str]:
     row = next(row for row in suites.load(suite) if row.name == wanted)
     task = fit(Task.from_source(row.source, path=f"{wanted}.py"), factor).task
     design = design_task(task)[0]
-    return task, LANGUAGE.lower(design.sketch, state=state_of(load_task(task).construct(0)), shapes=design.shapes)
+    return task, LANGUAGE.lower(design.sketch, state=state_of(load_task(task)), shapes=design.shapes)
 
 
 def executed(source: str) -> dict[str, Any]:

@@ -20,6 +20,7 @@ needs_gcc = pytest.mark.skipif(shutil.which("g++") is None, reason="the emulator
 def library(source: str, folder: Path) -> Emulated:
     """A source built and opened."""
     ready = emulator.runtime(str(cache_folder("cuda_c")))  # compiled once for all test processes
+    MEMORY.library = None  # each folder has a runtime of its own, which must learn of the tensors
     return Emulated(str(emulator.build(source, folder / "kernel.so", folder=folder, ready=ready)))
 
 

@@ -40,7 +40,8 @@ def test_lines_stay() -> None:
         ("k<<<g, b>>>(x, y);", '::kw::Launch(__LINE__, "k", g, b)([&](auto... kw_v) { k(kw_v...); }, x, y);'),
         (
             "ns::k<T, 3><<<g, b, s, t>>>();",
-            '::kw::Launch(__LINE__, "ns::k", g, b, s, t)([&](auto... kw_v) { ns::k<T, 3>(kw_v...); });',
+            '::kw::Launch(__LINE__, "ns::k", g, b, s, t).templates(::kw::described<T>() + ::kw::described<3>())'
+            "([&](auto... kw_v) { ns::k<T, 3>(kw_v...); });",
         ),
         ("if (n) k<<<(n + 1) / 2, 32>>>(f(x, 1));", "k(kw_v...); }, f(x, 1));"),
     ],
@@ -72,3 +73,17 @@ def test_positions_and_unroll() -> None:
 
 def test_launches_in_macros() -> None:
     assert "kw::Launch" in rewrite("#define GO(T) kernel<T><<<1, 2>>>(x)\n")
+
+
+def test_a_shared_union_ends_at_its_own_semicolon() -> None:
+    made = rewrite("__shared__ union { float a[4]; int b; } both, more;")
+    assert "typedef union { float a [ 4 ] ; int b ; } kw_type_both;" in made
+    assert made.count("kw_static_shared(") == 2
+
+
+@pytest.mark.parametrize("cast", ["(void*)", "(const void *)", "reinterpret_cast<void*>", ""])
+def test_a_launch_by_address_keeps_the_kernel_s_types_and_name(cast: str) -> None:
+    kernel = f"{cast}(rows<float>)" if cast.startswith("r") else f"{cast}rows<float>"
+    made = rewrite(f"cudaLaunchKernel({kernel}, grid, block, args, 0, stream);")
+    assert made.startswith('::kw::launch_by_address(__LINE__, "rows", ')
+    assert "void" not in made

@@ -5,6 +5,7 @@
 3. `nest`         one loop nest over its `roots`: order, clipping, interior and borders, lanes of a reduction
 4. `elements`     one element as a C expression; `vectors` writes loops over floats with explicit vectors
 5. `gemm`         the register-blocked matrix product
+   `knobs`        what of all this can be done another way, for a search to try
 6. `prelude_text` the C++ functions a source uses, from prelude/*.h
 7. `module_file`  the Python file around it, whose methods `forward` writes
 """
@@ -14,11 +15,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernelwright.dsl.language import State
 from kernelwright.sketch.nodes import Sketch
+
+NO_OPTIONS: Mapping[str, int] = {}
 
 
 class Cpp:
@@ -27,9 +30,23 @@ class Cpp:
     name = "cpp"
     skills = Path(__file__).parent / "skills"
 
-    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+    def lower(
+        self,
+        sketch: Sketch,
+        *,
+        state: State = (),
+        shapes: Sequence[Sketch] = (),
+        threads: int | None = None,
+        options: Mapping[str, int] = NO_OPTIONS,
+    ) -> str:
         """One Python file with the sketch, the C++ source, a loader and `ModelNew`."""
-        return lower(sketch, state=state, shapes=shapes, threads=threads)
+        return lower(sketch, state=state, shapes=shapes, threads=threads, options=options)
+
+    def options(self, kernel: str) -> dict[str, tuple[int, tuple[int, ...]]]:
+        """What `lower` could have done another way in this kernel: name → (default, values worth trying)."""
+        from kernelwright.dsl.cpp.knobs import worth_turning
+
+        return worth_turning(kernel)
 
     def facts(self) -> dict[str, str]:
         """The compiler and what it would compile for."""
@@ -40,14 +57,26 @@ class Cpp:
         return {"compiler": version[0] if version else compiler, "threads": str(os.cpu_count())}
 
 
-def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+def lower(
+    sketch: Sketch,
+    *,
+    state: State = (),
+    shapes: Sequence[Sketch] = (),
+    threads: int | None = None,
+    options: Mapping[str, int] = NO_OPTIONS,
+) -> str:
     """Lowers a sketch to a kernel file. `state` lists the reference's state_dict so that it can be loaded in full; `shapes` are
-    sketches of the same module for other input shapes, among which the file chooses when it is called."""
+    sketches of the same module for other input shapes, among which the file chooses when it is called; `options` are knobs.py's."""
     from kernelwright.dsl.cpp import kernel, module_file
+    from kernelwright.dsl.cpp.knobs import Knobs
     from kernelwright.sketch.print import to_source
 
-    programs = [module_file.Program(each, kernel.source(each, threads=threads), to_source(each)) for each in (sketch, *shapes)]
-    return module_file.render(programs, tuple(state))
+    knobs = Knobs.of(options)
+    programs = [
+        module_file.Program(each, kernel.source(each, threads=threads, knobs=knobs), to_source(each))
+        for each in (sketch, *shapes)
+    ]
+    return module_file.render(programs, state, knobs)
 
 
 LANGUAGE = Cpp()

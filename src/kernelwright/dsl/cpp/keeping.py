@@ -23,10 +23,9 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
+from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.sketch.nodes import DType
 
-KEEP_COST = 4.0
-"""Two nests need it: keep what costs more than this many cycles a vector; a store and a load cost about two."""
 KEEP_COST_IN_LOOP = 1.5
 """An inner loop needs it: keep all but plain loads and a cheap operation on them."""
 
@@ -41,7 +40,7 @@ class Usage:
     seen: set[Value] = field(default_factory=set)
 
 
-def decide(root: Block) -> Usage:
+def decide(root: Block, keep_cost: float = Knobs.keep_cost) -> Usage:
     """Walks all values from the last to the first, so that each knows its consumers before it is judged."""
     usage = Usage()
     _visit_block(root, usage)
@@ -50,7 +49,7 @@ def decide(root: Block) -> Usage:
     for value in usage.values:
         anchors = usage.anchors.get(value, set())
         if not value.kept and value.op not in HEAVY and value.op not in ("const", "stored", "index", "iota"):
-            value.kept = value not in stacked and (_worth_keeping(value, anchors) or bool(short_axes(value)))
+            value.kept = value not in stacked and (_worth_keeping(value, anchors, keep_cost) or bool(short_axes(value)))
             stacked.update(members(value) if value.kept else ())
         through = {(value, value.home)} if value.kept or value.op in HEAVY else anchors
         for operand in value.operands:
@@ -95,13 +94,13 @@ def _anchor(value: Value, key: object, block: Block, usage: Usage) -> None:
             stack.append(operand)
 
 
-def _worth_keeping(value: Value, anchors: set[tuple[object, Block]]) -> bool:
+def _worth_keeping(value: Value, anchors: set[tuple[object, Block]], keep_cost: float) -> bool:
     if value.op in VIEWS and value.op != "reshape":
         return False
     if value.op == "load" and value.data.level == "fast":
         return True
     cost = cost_of(value)
-    if len(anchors) >= 2 and cost >= KEEP_COST:
+    if len(anchors) >= 2 and cost >= keep_cost:
         return True
     deeper = any(block is not value.home and value.home.encloses(block) for _, block in anchors)
     return deeper and cost > KEEP_COST_IN_LOOP

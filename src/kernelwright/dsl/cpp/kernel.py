@@ -16,6 +16,7 @@ from kernelwright.dsl.cfamily.types import STORED, WIDTH
 from kernelwright.dsl.cpp import gemm
 from kernelwright.dsl.cpp.elements import TensorPlace
 from kernelwright.dsl.cpp.keeping import decide
+from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.dsl.cpp.nest import Surroundings
 from kernelwright.dsl.cpp.prelude_text import prelude
 from kernelwright.dsl.cpp.schedule import Scheduler
@@ -23,12 +24,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.alike import Likeness, Likenesses
 from kernelwright.sketch.anchor import anchored
 
-PARALLEL_ABOVE = 48 * 1024
-"""Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
-
-STREAM_BYTES = 16 << 20
-"""Outputs from this size on are streamed to memory. With an input of the same size they fill the 32 MiB of last-level cache that
-servers have per core complex; below it, whoever reads the output next should find it in the cache."""
+DEFAULT = Knobs()
 
 MOST_ARGUMENTS = 200
 """Tensors that an entry point takes one by one; ctypes refuses more than 1024 arguments, and large networks have more."""
@@ -73,13 +69,13 @@ class Source:
     alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
+def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: Knobs = DEFAULT) -> Source:
     """The whole C++ source of a sketch."""
     functions: list[str] = []
     entries: list[Entry | nodes.LibraryCall] = []
     group: list[Call] = []
     dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
-    streamed = _streamed(sketch)
+    streamed = _streamed(sketch, knobs.stream_bytes)
     declared = {t.name: t for t in sketch.tensors}
     likenesses = Likenesses(sketch, frozenset(streamed))
     written: dict[Likeness, tuple[str, tuple[int, ...]]] = {}
@@ -103,7 +99,7 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
         likeness, tensors = likenesses.of(kernel, seen)
         if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
             own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
-            text, used = _function(own, kernel, dynamic, streamed)
+            text, used = _function(own, kernel, dynamic, streamed, knobs)
             functions.append(text)
             written[likeness] = (_c_name(step.name), tuple(tensors.index(name) for name in used))
         name, places = written[likeness]
@@ -115,8 +111,8 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None) -> Source:
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
     if "std::stable_sort" in body:
         headers += "#include <algorithm>\n"
-    products = gemm.PRELUDE if "gemm_tile<" in body else ""
-    products += gemm.PACKING if re.search("pack_rows|pack_columns|copy_rows", body) else ""
+    products = gemm.prelude(knobs.registers, knobs.unroll) if "gemm_tile<" in body else ""
+    products += gemm.PACKING if re.search("pack_rows|pack_columns|pack_blocks", body) else ""
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
 
@@ -130,7 +126,7 @@ def _root(sketch: nodes.Sketch, name: str) -> str:
 
 
 def _function(
-    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str]
+    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], knobs: Knobs
 ) -> tuple[str, tuple[str, ...]]:
     """One kernel as a static C function, and the tensors it takes."""
     sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
@@ -153,11 +149,11 @@ def _function(
     builder.ranges = Ranges({})
     axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
     block = builder.build()
-    usage = decide(block)
+    usage = decide(block, knobs.keep_cost)
     around = Surroundings(
-        places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed}
+        places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed}, knobs=knobs
     )
-    scheduler = Scheduler(builder, usage, around, PARALLEL_ABOVE)
+    scheduler = Scheduler(builder, usage, around)
     products = [v for v in usage.values if v.op == "gemm"]
     if products:
         scheduler.pads_rows = min(2, *(v.shape[1].constant or 2 for v in products))
@@ -171,17 +167,19 @@ def _function(
     return text, used
 
 
-def _streamed(sketch: nodes.Sketch) -> set[str]:
-    """Large outputs that no later step reads."""
+def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
+    """Large outputs that no later step reads, where the whole call touches at least so many bytes."""
     sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
     sizes |= {t.name: poly(t.value) for t in sketch.tunables}
-    large: set[str] = set()
+    touched: dict[str, int] = {}
     for tensor in sketch.tensors:
         size = poly(WIDTH[tensor.dtype])
         for extent in tensor.shape:
             size = size * from_index(extent, sizes)
-        if tensor.role == "output" and (size.constant or 0) >= STREAM_BYTES:
-            large.add(tensor.name)
+        if tensor.role != "view":
+            touched[tensor.name] = size.constant or 0
+    outputs = {t.name for t in sketch.tensors if t.role == "output" and touched[t.name] >= least // 4}
+    large = outputs if sum(touched.values()) >= least else set()
     for step in sketch.steps if large else ():
         if isinstance(step, nodes.LibraryCall):
             large -= {_root(sketch, name) for name in step.inputs}

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.dsl.cpp import forward
-from kernelwright.dsl.cpp.kernel import Entry, Source
-from kernelwright.dsl.language import State
+from kernelwright.dsl.cpp.kernel import DEFAULT, Entry, Source
+from kernelwright.dsl.cpp.knobs import Knobs
+from kernelwright.dsl.language import State, constructor
 from kernelwright.sketch import nodes
 
 FLAGS = [
-    "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-pre", "-w",
+    "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-pre", "-w",
 ]  # fmt: skip
 """No -ffast-math: NaN and infinity keep their meaning. -fno-tree-pre: GCC's partial redundancy elimination turns the clamps inside
 exp and log into branches over bools, and the loop around them (softplus, mish) is not vectorised any more."""
@@ -118,30 +119,32 @@ class Program:
     text: str
 
 
-def render(programs: Sequence[Program], state: State) -> str:
+def render(programs: Sequence[Program], state: State, knobs: Knobs = DEFAULT) -> str:
     """The text of the kernel file."""
     main = programs[0].sketch
     parts = [
         f'"""{_line(main.doc) or main.name}\n\nWritten by Kernelwright from the sketch below; needs torch and g++.\n"""\n',
         "import ctypes\nimport hashlib\nimport os\nimport subprocess\nimport tempfile\n\nimport torch\nfrom torch import nn\n",
         *(_texts(program, _suffix(number)) for number, program in enumerate(programs)),
-        _LOADER.format(flags=_flags(programs)),
+        *([f"OPTIONS = {knobs.changed!r}\n"] if knobs.changed else []),
+        _LOADER.format(flags=_flags(programs, knobs)),
         _MODULE,
         *(_entries(program.built, _suffix(number)) for number, program in enumerate(programs)),
     ]
-    entries = _complete([program.sketch for program in programs], state)
+    declared = constructor(_complete([program.sketch for program in programs], state), state)
     if len(programs) == 1:
-        return "\n".join([*parts, _single(programs[0], entries)])
+        return "\n".join([*parts, _single(programs[0], declared)])
     return "\n".join(
-        [*parts, _CHOICE, *(_variant(program, number) for number, program in enumerate(programs)), _chooser(programs, entries)]
+        [*parts, _CHOICE, *(_variant(program, number) for number, program in enumerate(programs)), _chooser(programs, declared)]
     )
 
 
-def _flags(programs: Sequence[Program]) -> list[str]:
+def _flags(programs: Sequence[Program], knobs: Knobs) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
     texts = "".join(program.built.text for program in programs)
     polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|erf|erf_plus_one|sin|cos)_of\(", texts)
-    return [*FLAGS, *INTERLEAVE] if polynomials and "gemm_tile<" not in texts else FLAGS
+    wanted = bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and "gemm_tile<" not in texts
+    return [f"-O{knobs.optimize}", *FLAGS, *(INTERLEAVE if wanted else [])]
 
 
 def _line(text: str) -> str:
@@ -187,16 +190,13 @@ def _entries(built: Source, suffix: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _constructor(entries: list[tuple[str, tuple[int, ...], str, bool]]) -> list[str]:
-    out = ["", "class ModelNew(nn.Module):", "    def __init__(self, *args, **kwargs):", "        super().__init__()"]
-    for name, shape, dtype, buffer in entries:
-        out.append(f"        _declare(self, {name!r}, torch.zeros({list(shape)!r}, dtype=torch.{dtype}), {buffer})")
-    return out
+HEAD = ["", "class ModelNew(nn.Module):", "    def __init__(self, *args, **kwargs):", "        super().__init__()"]
 
 
-def _single(program: Program, entries: list[tuple[str, tuple[int, ...], str, bool]]) -> str:
+def _single(program: Program, declared: list[str]) -> str:
     lines = [
-        *_constructor(entries),
+        *HEAD,
+        *declared,
         *forward.attributes(program.sketch),
         *forward.methods(program.sketch, program.built, _prefix("")),
     ]
@@ -208,10 +208,10 @@ def _variant(program: Program, number: int) -> str:
     return "\n".join([*lines, *forward.methods(program.sketch, program.built, _prefix(_suffix(number)))]) + "\n\n"
 
 
-def _chooser(programs: Sequence[Program], entries: list[tuple[str, tuple[int, ...], str, bool]]) -> str:
+def _chooser(programs: Sequence[Program], declared: list[str]) -> str:
     shapes = [forward.input_shapes(program.sketch) for program in programs]
     positions = sorted(set.intersection(*(set(each) for each in shapes)))
-    lines = [*_constructor(entries), "        self._programs = {"]
+    lines = [*HEAD, *declared, "        self._programs = {"]
     for number, each in enumerate(shapes):
         lines.append(f"            {tuple(each[position] for position in positions)}: _Shape{number}(self),")
     return "\n".join([*lines, "        }"]) + "\n" + _CHOOSE.format(positions=positions)

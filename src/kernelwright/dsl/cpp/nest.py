@@ -14,18 +14,14 @@ from kernelwright.dsl.cfamily.values import PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
 from kernelwright.dsl.cpp.keeping import cost_of
 from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
-from kernelwright.dsl.cpp.vectors import ABREAST, VectorBody, begin_lanes, end_lanes
+from kernelwright.dsl.cpp.vectors import VectorBody, begin_lanes, end_lanes
 
 __all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]
 
-LANE_BYTES = 128
-"""A reduction's lanes: four AVX2 registers, enough to hide the latency of an addition."""
 LIGHT_COST = 6.0
 """A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
 FETCH_BYTES = (1 << 10, 1 << 18)
 """Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
-STREAM_STRIP = 1024
-"""Elements computed into a strip before they are streamed: more would push the inputs out of the first cache (measured)."""
 STREAM_LEAST = 256
 """Shorter rows are stored as they come: their ends would be written in parts of a cache line."""
 
@@ -203,7 +199,7 @@ class Nest:
         low = _extreme("max_of", ["0", *inner.low])
         high = _extreme("min_of", [to_c(inner.extent), *inner.high])
         tail = self.finish(interior=True)
-        lines = vectors.write(low, high, tail, self.streamed(), {}, ABREAST)
+        lines = vectors.write(low, high, tail, self.streamed(), {}, self.around.knobs.abreast)
         opened = self.open_outer(self.loops[:-1])
         self.out += [*lines, *["}"] * opened]
 
@@ -224,9 +220,10 @@ class Nest:
         """Strips of the innermost loop are computed into a buffer in the first cache and streamed from there."""
         inner = self.loops[-1]
         tensor = self.around.tensors[put.tensor]
-        extent = inner.extent.constant or STREAM_STRIP
-        whole = [n for n in range(STREAM_STRIP // 2, STREAM_STRIP + 1, 16) if extent % n == 0]
-        strip = extent if extent <= STREAM_STRIP else max(whole, default=STREAM_STRIP)
+        most = self.around.knobs.strip
+        extent = inner.extent.constant or most
+        whole = [n for n in range(most // 2, most + 1, 16) if extent % n == 0]
+        strip = extent if extent <= most else max(whole, default=most)
         start, line, count, at = (self._name(stem) for stem in ("strip", "line", "count", "at"))
         self.line = (put, f"{line}[{at}]")
         body = self.finish(interior=True)
@@ -346,7 +343,7 @@ class Nest:
             return
         widest = max(WIDTH[r.value.dtype] for r in folds)
         light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
-        lanes = max(4, (2 if light else 1) * LANE_BYTES // max(widest, 2))
+        lanes = max(4, (2 if light else 1) * self.around.knobs.lane_bytes // max(widest, 2))
         extent = inner.extent.constant
         if extent is not None:
             while lanes > 1 and lanes > extent:
@@ -372,7 +369,7 @@ class Nest:
         folds = [r for r in self.roots if isinstance(r, Fold)]
         inner = bound[-1]
         light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
-        abreast = vectors.abreast(2 * ABREAST if light else ABREAST)
+        abreast = vectors.abreast((2 if light else 1) * self.around.knobs.abreast)
         lanes = {fold: self._name(f"{fold.storage.name}_lanes") for fold in folds}
         tail = self.finish(interior=True, lanes={fold: f"{name}_rest[{inner.var} % WIDE]" for fold, name in lanes.items()})
         lines = vectors.write("0", to_c(inner.extent), tail, None, lanes, abreast)
@@ -422,7 +419,7 @@ class Nest:
     def fetches(self, inner: Loop, start: str, count: str) -> list[str]:
         """Prefetches the row of the next iteration while this one, which is in the cache already, is worked on: `count` elements."""
         found: list[str] = []
-        if self.around.ahead is None:
+        if self.around.ahead is None or not self.around.knobs.fetch:
             return found
         var, step = self.around.ahead
         for place in self.elems.places:
@@ -475,7 +472,7 @@ class Nest:
         extent = to_c(inner.extent)
         variants = self.variants()
         explicit = VectorBody(self)
-        vectors = explicit.write("0", extent, variants[True], None, {}, ABREAST) if explicit.fits() else None
+        vectors = explicit.write("0", extent, variants[True], None, {}, self.around.knobs.abreast) if explicit.fits() else None
         opened = self.open_outer(free)
         self.out.append(f"for (int64_t {inner.var} = 0; {inner.var} < {extent}; ++{inner.var}) {{")
         for fold in folds:

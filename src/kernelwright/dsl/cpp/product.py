@@ -17,19 +17,14 @@ from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
 from kernelwright.dsl.cfamily.types import WIDTH
 from kernelwright.dsl.cfamily.values import VIEWS, CommentEffect, LoopEffect, Storage, Value
 from kernelwright.dsl.cpp import gemm
+from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.dsl.cpp.nest import Fill, Nest
 
 if TYPE_CHECKING:
     from kernelwright.dsl.cpp.schedule import Scheduler
 
-PACK_ABOVE_ROWS = 12
-"""B is copied into panels if at least this many rows of A use it: two blocks of the micro-kernel."""
 FAR_BYTES = 1024
-"""Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied too."""
-ROWS_MEET = 8192
-"""Rows of A this many bytes (or a multiple) apart: only 128 of them fit the second cache (1 MiB, 8 ways), however short they are."""
-WORTH_COPYING = 96
-"""Rows and columns of a product from which a copy of A costs next to nothing."""
+"""Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied into blocks."""
 PLANES_MEET = 1024
 """Several products whose distance is a multiple of this many bytes meet in few sets of the first cache when they are read together."""
 SHORT = 8
@@ -103,13 +98,15 @@ def _limits(borders: list[Poly], nest: Nest, shape: tuple[Poly, ...]) -> tuple[P
 
 @dataclass(frozen=True)
 class Left:
-    """A as the micro-kernel takes it: C texts of pointer and strides, and how much of it there is."""
+    """A as the micro-kernel takes it: C texts of pointer and strides, and how much of it there is; `block` is empty if its rows lie at
+    equal distances."""
 
     pointer: str
     row: str
     step: str
     rows: Poly
     depth: Poly
+    block: str = ""
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def product(scheduler: Scheduler, value: Value) -> None:
     loop = gemm.Loop(to_c(depth), left.step, right.step)
     scheduler.out.append(
         gemm.call(
-            value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, right.pointer,
+            value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, left.block, right.pointer,
             right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh,
         )
     )  # fmt: skip
@@ -186,7 +183,7 @@ def several(scheduler: Scheduler, value: Value) -> None:
 
     call = gemm.call(
         value.dtype, to_c(left.rows), to_c(value.shape[2]), [loop], moved(left.memory, left.offset + which * left.batch),
-        to_c(left.row), moved(right.memory, right.offset + which * right.batch), f"PANEL<{gemm.ELEMENT[value.dtype]}>",
+        to_c(left.row), "", moved(right.memory, right.offset + which * right.batch), f"PANEL<{gemm.ELEMENT[value.dtype]}>",
         moved(target.name, which * pitch * rows), to_c(pitch), "true",
     )  # fmt: skip
     var = to_c(which)
@@ -243,23 +240,16 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
         return Left(name, to_c(storage.extents[-1]), "1", a.shape[0], a.shape[1])
     step = found.column.constant
     rows = a.shape[0].constant
-    far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES
-    if found.storage is None and found.row.constant == 1 and far and (rows is None or rows > PACK_ABOVE_ROWS):
-        # turned in memory: rows of k are copied side by side, a few elements apart from a power of two
-        pitch = combine("//", a.shape[0] + 15, poly(16)) * 16 + 16
-        copy = buffer(scheduler, "a_copy", (a.shape[1], pitch), gemm_value)
-        pieces = (to_c(found.columns), to_c(found.rows), found.pointer(), to_c(found.column), copy.name, to_c(pitch))
-        scheduler.out.append(f"copy_rows({', '.join(pieces)});")
-        return Left(copy.name, "1", to_c(pitch), found.rows, found.columns)
-    meets = (found.row * WIDTH[a.dtype]).constant in range(ROWS_MEET, 1 << 31, ROWS_MEET)
-    wide = (gemm_value.shape[1].constant or 0) >= WORTH_COPYING
-    if found.storage is None and step == 1 and meets and wide and (rows or 0) >= WORTH_COPYING:
-        # rows that lie a large power of two apart crowd few sets of the second cache
-        pitch = combine("//", a.shape[1] + 15, poly(16)) * 16 + 16
-        copy = buffer(scheduler, "a_copy", (a.shape[0], pitch), gemm_value)
-        pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(found.row), copy.name, to_c(pitch))
-        scheduler.out.append(f"copy_rows({', '.join(pieces)});")
-        return Left(copy.name, to_c(pitch), "1", found.rows, found.columns)
+    copying = scheduler.around.knobs.copy_left
+    far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES or copying == 2
+    many = rows is None or rows > Knobs.pack_above_rows
+    if copying and found.storage is None and found.row.constant == 1 and far and many:
+        # turned in memory; a block of registers has at most 12 rows
+        copy = buffer(scheduler, "a_blocks", (a.shape[1], a.shape[0] + 12), gemm_value)
+        pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(found.column), copy.name)
+        scheduler.out.append(f"pack_blocks({', '.join(pieces)});")
+        depth = to_c(found.columns)
+        return Left(copy.name, "1", "BLOCK_ROWS", found.rows, found.columns, gemm.block_of(depth))
     return Left(found.pointer(), to_c(found.row), to_c(found.column), found.rows, found.columns)
 
 
@@ -271,7 +261,7 @@ def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
         return arranged
     found = view(scheduler, b, gemm_value)
     rows = gemm_value.shape[0].constant
-    few = rows is not None and rows < PACK_ABOVE_ROWS
+    few = rows is not None and rows < scheduler.around.knobs.pack_above_rows
     depth, columns = b.shape
     if found is not None and found.column.constant == 1:
         whole = found.columns.constant is not None and found.columns.constant % panel == 0
@@ -419,7 +409,7 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
         scheduler.begin_carried(loop)
     target = carried.storage
     call = gemm.call(
-        value.dtype, to_c(left.rows), to_c(right.columns), steps, left.pointer(starts), to_c(left.row),
+        value.dtype, to_c(left.rows), to_c(right.columns), steps, left.pointer(starts), to_c(left.row), "",
         right.pointer(starts), f"PANEL<{gemm.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
     )  # fmt: skip
     scheduler.out.append(call)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges
 from kernelwright.dsl.cfamily.values import Access, Storage, Value
 from kernelwright.dsl.cpp.elements import Index, TensorPlace
+from kernelwright.dsl.cpp.knobs import Knobs
 
 
 @dataclass(eq=False)
@@ -55,6 +56,7 @@ class Surroundings:
     used: set[str] = field(default_factory=set)
     streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
     ahead: tuple[str, Poly] | None = None  # variable and step of the loop around: what its next iteration reads can be fetched
+    knobs: Knobs = field(default_factory=Knobs)
     touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
-from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, literal, neutral
+from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, WIDTH, literal, neutral
 from kernelwright.dsl.cfamily.values import PickAccess, SpanAccess, Storage, StoreEffect, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines
 from kernelwright.dsl.cpp.nest import Nest
@@ -148,11 +148,27 @@ def _rows(scheduler: Scheduler, job: _Job) -> list[str]:
         f"alignas(64) {COMPUTED[dtype]} {piece}[{PIECE}];",
         f"const int64_t {count} = min_of<int64_t>({whole} - {begin}, {PIECE});",
         *[simd, here, *job.body, f"{piece}[{at}] = {job.text};", "}"],
+        *_fetches(job, begin),
         f"{carry} = running<{RUNNING[op]}, {'true' if exclusive else 'false'}>({piece}, {count}, {carry});",
         *(leave or [simd, here, *put]),
         "}",
         *job.closed(),
     ]
+
+
+def _fetches(job: _Job, begin: str) -> list[str]:
+    """What the next piece reads is asked for while this one is scanned: the scan itself asks for nothing."""
+    var = job.nest.vars[job.value.data[1]]
+    tensors = {tensor.pointer for tensor in job.elements.tensors.values()}
+    out = []
+    for place in dict.fromkeys(job.elements.places):
+        step = place.offset.coefficient(var)
+        if place.memory in tensors and not place.writes and step is not None and step.constant in (1, -1):
+            line = 64 // WIDTH[place.width]
+            following = place.offset.substitute({var: poly(begin) + PIECE + poly("next")})
+            loop = f"for (int64_t next = 0; next < {PIECE}; next += {line})"
+            out.append(f"{loop} __builtin_prefetch(&{place.memory}[{to_c(following)}]);")
+    return out
 
 
 def _steps(job: _Job) -> list[str]:

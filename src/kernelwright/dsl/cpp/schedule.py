@@ -33,6 +33,10 @@ from kernelwright.dsl.cpp.reach import only_straight, reads, reads_straight
 STACK_BYTES = 64 * 1024
 """Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""
 
+ROWS_MEET = 1024
+"""Rows of a tile for products that are a multiple of this many bytes apart share few sets of the first cache (64 sets of 8 lines): a
+strip of more than 32 such rows does not stay in it. One more line between rows spreads them."""
+
 
 @dataclass
 class Scheduler:
@@ -41,7 +45,6 @@ class Scheduler:
     builder: GraphBuilder
     usage: Usage
     around: Surroundings
-    parallel_above: int
     out: list[str] = field(default_factory=list)
     ready: set[Value] = field(default_factory=set)  # `stored` values whose loop has been entered or left
     work: Poly = field(default_factory=Poly)
@@ -225,6 +228,10 @@ class Scheduler:
         if self.pads_rows and len(storage.shape) == 2 and (storage.shape[1].constant or 2) >= self.pads_rows:
             group = 64 // WIDTH[storage.dtype]
             storage.pitch = combine("//", storage.shape[1] + group - 1, poly(group)) * group
+            if (storage.pitch * WIDTH[storage.dtype]).constant in range(ROWS_MEET, 1 << 31, ROWS_MEET) and _many(
+                storage.shape[0]
+            ):
+                storage.pitch = storage.pitch + group
         if storage.scalar:
             self.out.append(f"{kind} {storage.name};")
             return
@@ -384,12 +391,14 @@ class Scheduler:
             self.trips.pop()
         self.out.append("}")
         self.in_parallel = False
-        limit = loop.hints.get("serial_below", self.parallel_above)
+        limit = loop.hints.get("serial_below", self.around.knobs.parallel_above)
         amount = self.work.constant
         if amount is None or amount >= limit:
             test = f" if({to_c(self.work)} >= {limit})" if amount is None else ""
             collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
-            self.out[mark] = f"#pragma omp parallel for{collapse} schedule(static){test}"
+            grain = self.around.knobs.dynamic
+            shares = f"dynamic, {grain}" if grain else "static"
+            self.out[mark] = f"#pragma omp parallel for{collapse} schedule({shares}){test}"
         self.work = before + self.work
 
     def holds_values(self, block: Block, nested: LoopEffect) -> bool:
@@ -415,6 +424,11 @@ def _affine(effect: StoreEffect) -> bool:
     from kernelwright.dsl.cfamily.values import PickAccess
 
     return not any(isinstance(a, PickAccess) for a in effect.axes)
+
+
+def _many(rows: Poly) -> bool:
+    """More rows than the sets of the first cache that they share can hold."""
+    return rows.constant is None or rows.constant > 32
 
 
 def _names(loop: LoopEffect) -> frozenset[str]:

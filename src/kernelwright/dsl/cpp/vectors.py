@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 SHORTEST = 32
 """A shorter loop is not worth a vector loop and its remainder."""
-ABREAST = 4
-"""Vectors worked on side by side: as many as hide the latency of a multiplication and still fit the registers."""
 
 FUNCTIONS = frozenset(
     [

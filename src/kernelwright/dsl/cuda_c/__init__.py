@@ -48,7 +48,7 @@ def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -
     from kernelwright.sketch.print import to_source
 
     programs = [Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
-    return module_file.render(programs, tuple(state))
+    return module_file.render(programs, state)
 
 
 LANGUAGE = CudaC()

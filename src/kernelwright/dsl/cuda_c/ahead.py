@@ -19,6 +19,23 @@ from kernelwright.dsl.cuda_c.workshop import real_run
 from kernelwright.dsl.language import CompileFailed
 
 SECONDS = 240.0
+OLD_CUB = re.compile(r"\bcub::(Sum|Max|Min|Difference|Equality|Inequality)\b")
+CUB_NAMES = """#include <cub/version.cuh>
+#if CUB_MAJOR_VERSION >= 3
+#include <cuda/functional>
+#include <cuda/std/functional>
+namespace cub {
+using Sum = ::cuda::std::plus<>;
+using Difference = ::cuda::std::minus<>;
+using Max = ::cuda::maximum<>;
+using Min = ::cuda::minimum<>;
+using Equality = ::cuda::std::equal_to<>;
+using Inequality = ::cuda::std::not_equal_to<>;
+}
+#endif
+"""
+"""cub's own function objects went with CUDA 13 (https://nvidia.github.io/cccl/cccl/3.0_migration_guide.html); kernels written before
+that are compiled with their successors under the old names."""
 
 
 def find_nvcc() -> str | None:
@@ -46,6 +63,8 @@ def compile_sources(
         for number, (source, flags) in enumerate(sources):
             text = Path(work) / f"kernel_{number}.cu"
             text.write_text(source, encoding="utf-8")
+            if OLD_CUB.search(source):
+                flags = (*flags, "-include", str(stand_in / "cub_names.h"))
             command = [
                 NVCC, "-cubin", "-Xptxas", "-v", f"-arch=sm_{arch}", "-std=c++17", "--expt-relaxed-constexpr", "--extended-lambda",
                 f"-I{stand_in}", *flags, "-o", str(text.with_suffix(".cubin")), str(text),
@@ -69,6 +88,7 @@ def _stand_in(work: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     place.mkdir(exist_ok=True)
+    (place / "cub_names.h").write_text(CUB_NAMES, encoding="utf-8")
     return place
 
 

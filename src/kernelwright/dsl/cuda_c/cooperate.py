@@ -28,13 +28,9 @@ class Written:
     meets: bool = False  # uses the block's reduction buffer
 
 
-def write(nest: Nest, threads: int, kind: str) -> Written:
-    """The whole nest; `kind` is the C type of positions."""
-    folds = [root for root in nest.roots if isinstance(root, Fold)]
-    return _Writer(nest, threads, kind).folds(folds) if folds and nest.folded() else _Writer(nest, threads, kind).plain()
+class NestWriter:
+    """Writes one nest; `kind` is the C type of positions. A related language says otherwise how threads meet."""
 
-
-class _Writer:
     def __init__(self, nest: Nest, threads: int, kind: str) -> None:
         self.nest = nest
         self.threads = threads
@@ -47,6 +43,11 @@ class _Writer:
         self.conditions = [self.tests(root) for root in nest.roots]
         self.lines.count([*self.values, *(s for tests in self.conditions for s in tests)])
         self.out: list[str] = []
+
+    def write(self) -> Written:
+        """The whole nest."""
+        folds = [root for root in self.nest.roots if isinstance(root, Fold)]
+        return self.folds(folds) if folds and self.nest.folded() else self.plain()
 
     def tests(self, root: Root) -> list[Scalar]:
         """What must hold for a store to lie inside its tensor."""

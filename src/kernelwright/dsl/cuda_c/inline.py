@@ -29,6 +29,8 @@ DTYPES = {
     torch.float64: 7, torch.complex64: 9, torch.complex128: 10, torch.bool: 11, torch.bfloat16: 15,
 }  # fmt: skip
 _BY_CODE = {code: dtype for dtype, code in DTYPES.items()}
+MARK = '#line 1 "kernel.cu"\n'
+"""Before each text of an extension: reports name the lines of each."""
 _load_inline, _load = cpp_extension.load_inline, cpp_extension.load
 
 
@@ -89,7 +91,7 @@ def _texts(value: Any) -> list[str]:
 
 def _module(name: str, texts: Sequence[str], functions: Sequence[str], flags: Sequence[str]) -> Any:
     head = "#include <torch/extension.h>\n"
-    source = head + "\n".join(f'#line 1 "kernel.cu"\n{text}' for text in texts)  # reports name the lines of each text
+    source = head + "\n".join(MARK + text for text in texts)
     bindings = "".join(f"\nKW_BIND({function})" for function in functions)
     key = hashlib.sha256("\0".join([emulator.digest(), source, bindings, *flags]).encode()).hexdigest()[:24]
     library = workshop.folder() / f"{key}.so"
@@ -254,6 +256,9 @@ def _ask(name: str, values: list[Any]) -> Any:
     elif name in ("empty_like", "zeros_like", "ones_like"):
         options = {"dtype": values[1]} if len(values) > 1 and values[1] is not None else {}
         values = values[:1]
+    if name == ".slice":  # a method in C++ alone: (dim, start, end, step)
+        tensor, dim, *place = values if len(values) > 1 else [*values, 0]
+        return tensor[(slice(None),) * (dim % tensor.dim()) + (slice(*place) if place else slice(None),)]
     if name.startswith("."):
         return getattr(values[0], name[1:])(*values[1:])
     place = next(room for room in (torch, torch.nn.functional) if hasattr(room, name))

@@ -95,7 +95,12 @@ static char* scratch_memory(size_t bytes) {
 
 
 class KernelWriter:
-    """Writes one kernel of a sketch."""
+    """Writes one kernel of a sketch. A related language (OpenCL) replaces how a block works and how a launch is written."""
+
+    scheduler: type[BlockScheduler] = BlockScheduler
+    product: type[product_kernel.Writer] = product_kernel.Writer
+    meeting_bytes = 256
+    """Shared memory in which the results of warps meet."""
 
     def __init__(self, sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...]) -> None:
         self.sketch = sketch
@@ -204,7 +209,7 @@ class KernelWriter:
             return self.flat(builder, usage, around, first, name)
         found = product_kernel.find(inside)
         if found is not None:
-            writer = product_kernel.Writer(around, found, self.position, builder.fresh)
+            writer = self.product(around, found, self.position, builder.fresh)
             cut = writer.write()
             if cut is not None:
                 high, wide = cut
@@ -212,12 +217,12 @@ class KernelWriter:
                 head = ["int64_t rest = blockIdx.x;", tiles, f"rest /= {high * wide};", *lines]
                 return self.finished(name, [*head, *writer.out], blocks * (high * wide), product_kernel.THREADS, poly(0))
         threads = self.threads(inside)
-        scheduler = BlockScheduler(builder, usage, around, 0, threads=threads, position=self.position)
+        scheduler = self.scheduler(builder, usage, around, threads=threads, position=self.position)
         scheduler.watched = {_c_name(n) for n in self.written & self.read}
         scheduler.block(inside)
         body = scheduler.out
         if scheduler.meets:
-            body = ["__shared__ __align__(16) unsigned char meeting[256];", *body]
+            body = [f"__shared__ __align__(16) unsigned char meeting[{self.meeting_bytes}];", *body]
         if scheduler.scratch_bytes.terms:
             body = [f"char* const scratch_of_block = scratch + blockIdx.x * int64_t({to_c(scheduler.scratch_bytes)});", *body]
         head = ["int64_t rest = blockIdx.x;", *lines] if lines else []
@@ -266,7 +271,7 @@ class KernelWriter:
 
     def flat(self, builder: GraphBuilder, usage: Usage, around: Surroundings, effect: StoreEffect, name: str) -> Launch:
         """A store at the top of a kernel: many blocks, each some of the elements."""
-        scheduler = BlockScheduler(builder, usage, around, 0, threads=THREADS, position=self.position)
+        scheduler = self.scheduler(builder, usage, around, threads=THREADS, position=self.position)
         scheduler.block(Block(None, [effect]))
         total = poly(1)
         for extent in _region_shape(effect):

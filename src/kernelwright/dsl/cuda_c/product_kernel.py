@@ -203,12 +203,16 @@ class Writer:
         high, wide = self.per_thread(rows, columns)
         depth = body.product.args[0].shape[1].constant or 1
         step = 16 if depth > 8 else 8 if depth > 4 else 4
-        narrow = tensor_cores.element_type(body.product) if min(rows, columns) >= 32 and depth >= 16 else None
+        narrow = self.narrow(rows, columns, depth)
         if narrow is not None:
             high = wide = 4
         block_rows, block_columns = SIDE * high, SIDE * wide
         self.kernel(nest, cut, rows, columns, high, wide, depth, step, narrow)
         return -(-rows // block_rows), -(-columns // block_columns)
+
+    def narrow(self, rows: int, columns: int, depth: int) -> DType | None:
+        """The element type on tensor cores, where the product is one for them."""
+        return tensor_cores.element_type(self.body.product) if min(rows, columns) >= 32 and depth >= 16 else None
 
     @staticmethod
     def per_thread(rows: int, columns: int) -> tuple[int, int]:

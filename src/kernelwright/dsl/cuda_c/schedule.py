@@ -8,6 +8,7 @@ too large), single numbers are registers that all threads hold alike, and barrie
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
@@ -24,6 +25,8 @@ SHARED_BYTES = 44 * 1024
 class BlockScheduler(Scheduler):
     """Writes what one block does."""
 
+    nest_writer: ClassVar[type[cooperate.NestWriter]] = cooperate.NestWriter
+    shared_bytes: ClassVar[int] = SHARED_BYTES
     threads: int = 256
     position: str = "int"
     shared: int = 0
@@ -54,7 +57,7 @@ class BlockScheduler(Scheduler):
         self.unwritten |= reads
 
     def emit(self, nest: Nest, shape: tuple[Poly, ...]) -> None:
-        written = cooperate.write(nest, self.threads, self.position)
+        written = self.nest_writer(nest, self.threads, self.position).write()
         self.touch(written.reads, written.writes)
         if written.meets:
             self.meets = True
@@ -72,7 +75,7 @@ class BlockScheduler(Scheduler):
             size = size * extent
         count = size.constant
         bytes_ = None if count is None else (count * WIDTH[storage.dtype] + 15) // 16 * 16
-        if bytes_ is not None and self.shared + bytes_ <= SHARED_BYTES:
+        if bytes_ is not None and self.shared + bytes_ <= self.shared_bytes:
             self.shared += bytes_
             self.out.append(f"__shared__ __align__(16) {kind} {storage.name}[{max(count or 1, 1)}];")
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
-from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, literal, neutral
+from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, STORED, literal, neutral
 from kernelwright.dsl.cfamily.values import Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Lines
 from kernelwright.dsl.cpp.nest import Fill, Nest
@@ -117,7 +117,7 @@ def argsort(scheduler: BlockScheduler, value: Value) -> None:
         f"for ({position} f = threadIdx.x; f < {to_c(total)}; f += {scheduler.threads}) {{",
         *_decode(scheduler, nest, axes, "f"),
         *([] if axis in axes else [f"const {position} {nest.vars[axis]} = 0;"]),
-        f"const auto* from = {from_};", f"int64_t* to = {to};",
+        f"const {STORED[x.dtype]}* from = {from_};", f"int64_t* to = {to};",
         f"const {kind} mine = {own};", f"{position} rank = 0;",
         f"for ({position} o = 0; o < {extent}; ++o) {{", f"const {kind} theirs = {other};",
         f"rank += ({less}) || ({equal} && o < {nest.vars[axis]});", "}",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.dsl.cpp import forward as shared
-from kernelwright.dsl.language import State
+from kernelwright.dsl.language import State, constructor
 from kernelwright.sketch import nodes
 
 _DECLARE = '''
@@ -80,7 +80,7 @@ def render(programs: Sequence[Program], state: State, *, imports: str, kernels: 
         *(f"SKETCH{_suffix(number)} = r'''\n{program.text.strip()}\n'''\n" for number, program in enumerate(programs)),
         kernels,
         _DECLARE,
-        _module(programs, _entries([program.sketch for program in programs], state)),
+        _module(programs, constructor(_entries([program.sketch for program in programs], state), state)),
     ]
     return "\n".join(parts)
 
@@ -106,10 +106,9 @@ def _shape(sketch: nodes.Sketch, tensor: nodes.Tensor) -> tuple[int, ...]:
     return tuple(shared.number(i, sizes) for i in tensor.shape)
 
 
-def _module(programs: Sequence[Program], entries: list[tuple[str, tuple[int, ...], str, bool]]) -> str:
+def _module(programs: Sequence[Program], declared: list[str]) -> str:
     out = ["", "class ModelNew(nn.Module):", "    def __init__(self, *args, **kwargs):", "        super().__init__()"]
-    for name, shape, dtype, buffer in entries:
-        out.append(f"        _declare(self, {name!r}, torch.zeros({list(shape)!r}, dtype=torch.{dtype}), {buffer})")
+    out += declared
     for number, program in enumerate(programs):
         out += _constants(program.sketch, _suffix(number))
         if _once(program):

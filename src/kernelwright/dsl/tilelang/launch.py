@@ -8,7 +8,7 @@ and launches are put down for the compiler.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,12 +78,16 @@ class InterpretedKernel:
         self.program.forget()
         self.program.bind(arguments)
         arguments = [self._output(number) if value is None else value for number, value in enumerate(arguments)]
-        self.program.run([self._argument(number, value) for number, value in enumerate(arguments)])
-        self._put_down()
+        self.execute(arguments)
         if len(given) == count and not self.out_idx:
             return None
         results = [arguments[number] for number in self.out_idx]
         return results[0] if len(results) == 1 else results
+
+    def execute(self, arguments: Sequence[Any]) -> None:
+        """Runs the kernels on arguments that are all there."""
+        self.program.run([self._argument(number, value) for number, value in enumerate(arguments)])
+        self._put_down()
 
     def _output(self, number: int) -> Any:
         var = self.params[number]
@@ -144,12 +148,12 @@ def made(
     return InterpretedKernel(func, out_idx, pass_configs, compile_flags)
 
 
-def teach() -> None:
-    """From now on TileLang interprets."""
+def teach(maker: Callable[..., Any] = made) -> None:
+    """From now on TileLang interprets, or does with a kernel what `maker` makes of it."""
     for name in ("tilelang.jit", "tilelang.cache", "tilelang"):
         module = sys.modules[name]
         if hasattr(module, "cached"):
-            module.cached = made  # type: ignore[attr-defined]
+            module.cached = maker  # type: ignore[attr-defined]
     tuner = tilelang.autotuner.tuner.AutoTuneImpl
     tuner.__call__ = _first_configuration
 

@@ -152,7 +152,7 @@ class _Exchange:
             mock.stride = lambda *axis: value.strides[axis[0]] if axis else value.strides
             return mock
         if type(value).__name__ == "TensorDescriptor":
-            kind = COMPILING["triton.tools.tensor_descriptor"].TensorDescriptor
+            kind = type(value)  # the class that the native library knows: it is shared by both copies
             return kind(value.base, list(value.shape), list(value.strides), list(value.block_shape))
         if isinstance(value, tuple | list) and type(value) in (tuple, list):
             return type(value)(self.argument(triton, item) for item in value)

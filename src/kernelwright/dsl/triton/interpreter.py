@@ -164,7 +164,10 @@ class Warmed:
     n_regs, n_spills = 32, 0
 
     def __init__(self, function: Any, options: Mapping[str, Any]) -> None:
-        self._function, self._options = function, {name: options[name] for name in OPTIONS if name in options}
+        self._function, self._options = (
+            function,
+            {name: options[name] for name in OPTIONS if name in options and name not in function.arg_names},
+        )
         self.metadata = SimpleNamespace(shared=0, num_warps=int(options.get("num_warps", 4)), name=function.fn.__name__)
 
     def _init_handles(self) -> None: ...

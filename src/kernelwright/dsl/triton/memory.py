@@ -107,17 +107,17 @@ def teach(interpreter: Any, tl: Any, memory: Memory) -> None:
     def width(pointers: Any) -> int:
         return max(1, int(pointers.get_element_ty().primitive_bitwidth) // 8)
 
-    def load(self: Any, pointers: Any, mask: Any, other: Any, policy: Any, volatile: Any) -> Any:
+    def load(self: Any, pointers: Any, mask: Any, other: Any, cache_policy: Any, is_volatile: Any) -> Any:
         memory.check("reads", pointers.data, mask.data, width(pointers))
         if other is None and not mask.data.all():
             kind = pointers.get_element_ty()
             array = undefined(pointers.data.shape, interpreter._get_np_dtype(kind), brain=kind == tl.bfloat16)
             other = handle(array, kind)
-        return plain_load(self, pointers, mask, other, policy, volatile)
+        return plain_load(self, pointers, mask, other, cache_policy, is_volatile)
 
-    def store(self: Any, pointers: Any, value: Any, mask: Any, policy: Any) -> Any:
+    def store(self: Any, pointers: Any, value: Any, mask: Any, cache_policy: Any) -> Any:
         memory.check("writes", pointers.data, mask.data, width(pointers))
-        return plain_store(self, pointers, value, mask, policy)
+        return plain_store(self, pointers, value, mask, cache_policy)
 
     def rmw(self: Any, op: Any, pointers: Any, value: Any, mask: Any, *rest: Any) -> Any:
         memory.check("updates", pointers.data, mask.data, width(pointers))

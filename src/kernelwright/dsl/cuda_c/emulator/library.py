@@ -76,6 +76,10 @@ class Emulated(ctypes.CDLL):
     def register(self, start: int, size: int, name: str) -> None:
         self._own.kw_register(start, size, name.encode()[:23])
 
+    def observe(self, observer: Any) -> None:
+        self._own.kw_set_observer.argtypes = [type(observer)]
+        self._own.kw_set_observer(observer)
+
     def launch_count(self) -> int:
         return int(self._own.kw_launch_count())
 
@@ -98,11 +102,20 @@ class Memory:
 
     spans: dict[int, tuple[int, int, str]] = field(default_factory=dict)
     library: Emulated | None = None  # any one: they share the runtime
+    observer: Any = None
+
+    def observe(self, observer: Any) -> None:
+        """Tells a C callback (KwObserver of kw_runtime.h) every launch of the process, before it is run."""
+        self.observer = observer
+        if self.library is not None:
+            self.library.observe(observer)
 
     def join(self, library: Emulated) -> None:
         if self.library is not None:
             return
         self.library = library
+        if self.observer is not None:
+            library.observe(self.observer)
         for start, stop, name in self.spans.values():
             library.register(start, stop - start, name)
 

@@ -57,6 +57,10 @@ class _Rewriter:
             return self.shared(at)
         elif token.text == "__noinline__":  # not a macro: the C++ library spells an attribute so
             token.text = "__attribute__((noinline))"
+        elif token.text in ("__restrict__", "__restrict"):  # a hint, and one that GCC cannot capture in a lambda by reference
+            token.text = ""
+        elif token.text in ("cudaLaunchKernel", "cudaLaunchCooperativeKernel"):
+            self.untyped(at)
         elif token.text in ("asm", "__asm__", "__asm"):
             self.assembly(at)
         return at + 1
@@ -118,7 +122,7 @@ class _Rewriter:
         self.erase(first, at)
         self.tokens[first].text = f'::kw::Launch(__LINE__, "{label}", '
         self.tokens[at].text = ""
-        self.tokens[stop].text = ")"
+        self.tokens[stop].text = ")" + _described(plain)
         lambda_text = f"[&](auto... kw_v) {{ {plain}(kw_v...); }}"
         self.tokens[bracket].text = f"({lambda_text}" + ("" if empty else ", ")
 
@@ -182,6 +186,24 @@ class _Rewriter:
                     return k
         return None
 
+    def untyped(self, at: int) -> None:
+        """`cudaLaunchKernel((void*)kernel, …)`: without the cast, because the emulator calls the function with its own types."""
+        bracket = self.next(at)
+        first = self.next(bracket)
+        if bracket is None or first is None or self.tokens[bracket].text != "(":
+            return
+        if self.tokens[first].text in ("reinterpret_cast", "static_cast"):
+            stop = next((k for k in range(first, len(self.tokens)) if self.tokens[k].text == ">"), None)
+            if stop is not None:
+                self.erase(first, stop + 1)
+        elif self.tokens[first].text == "(":
+            stop = self.close(first)
+            if stop is not None and "void" in (token.text for token in self.tokens[first:stop]):
+                self.erase(first, stop + 1)
+        name = re.match(r"[\s(&]*([\w:]+)", joined(self.tokens[bracket + 1 : bracket + 40]))
+        self.tokens[at].text = "::kw::launch_by_address"
+        self.tokens[bracket].text = f'(__LINE__, "{name.group(1) if name else ""}", '
+
     # ------------------------------------------------------------ shared memory
 
     def shared(self, at: int) -> int:
@@ -199,9 +221,7 @@ class _Rewriter:
                 break  # something else of this statement: leave it where it is
             start = k
             k = self.next(k, -1)
-        stop = next(
-            (j for j in range(at, len(self.tokens)) if self.tokens[j].text == ";" and self.tokens[j].kind == "mark"), None
-        )
+        stop = self.statement_end(at)
         if stop is None:
             return at + 1
         words = [t for t in self.tokens[start:stop] if t.code and t.text]
@@ -212,6 +232,16 @@ class _Rewriter:
         self.erase(start, stop)
         self.tokens[start].text = text
         return stop
+
+    def statement_end(self, at: int) -> int | None:
+        """The semicolon of this statement; those inside of braces (`__shared__ union { … } storage;`) are not it."""
+        depth = 0
+        for k in range(at, len(self.tokens)):
+            if self.tokens[k].kind == "mark":
+                depth += (self.tokens[k].text == "{") - (self.tokens[k].text == "}")
+                if self.tokens[k].text == ";" and depth <= 0:
+                    return k
+        return None
 
     def before_is_start(self, at: int) -> bool:
         before = self.next(at, -1)
@@ -274,9 +304,10 @@ class _Rewriter:
     @staticmethod
     def name_position(part: list[str]) -> int | None:
         """Where in a declaration the declared name stands: before the first bracket or `=`, else last."""
-        depth = 0
+        depth = braces = 0
         for k, text in enumerate(part):
-            if text in ("[", "=") and depth == 0:
+            braces += (text == "{") - (text == "}")
+            if text in ("[", "=") and depth == 0 and braces == 0:
                 return k - 1
             depth += text.count("<") - text.count(">") if set(text) <= {"<", ">"} else 0
         return len(part) - 1 if part else None
@@ -314,6 +345,22 @@ class _Rewriter:
         self.tokens[at].text = f"::kw::ptx({', '.join([template, *operands])}){line_breaks}"
         for token in self.tokens[bracket : last + 1]:
             token.text = ""
+
+
+def _described(callee: str) -> str:
+    """The explicit template arguments of a launch, to be told to whoever observes launches."""
+    _, opened, rest = callee.partition("<")
+    if not opened or not rest.endswith(">"):
+        return ""
+    parts, depth = [""], 0
+    for mark in rest[:-1]:
+        depth += (mark in "<([{") - (mark in ">)]}")
+        if mark == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += mark
+    told = " + ".join(f"::kw::described<{part.strip()}>()" for part in parts if part.strip())
+    return f".templates({told})" if told else ""
 
 
 def _spaced(words: list[str]) -> list[str]:

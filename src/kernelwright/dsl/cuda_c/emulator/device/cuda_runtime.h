@@ -63,6 +63,18 @@ template <typename T> static inline cudaError_t cudaGetSymbolAddress(void** p, T
 template <typename F> static inline cudaError_t cudaFuncSetAttribute(F, cudaFuncAttribute a, int v) {
   if (a == cudaFuncAttributeMaxDynamicSharedMemorySize) kw_allow_shared(size_t(v));
   return kw::last(); }
+// cudaLaunchKernel, which takes a kernel's arguments by address: the rewriter takes the cast to void* off the kernel's name
+namespace kw {
+template <typename... A, size_t... K>
+inline void launch_each(int line, const char* name, void (*f)(A...), dim3 grid, dim3 block, void** values, size_t shared, std::index_sequence<K...>) {
+  Launch(line, name, grid, block, shared)(f, *(std::remove_reference_t<A>*)values[K]...);
+}
+template <typename... A>
+inline cudaError_t launch_by_address(int line, const char* name, void (*f)(A...), dim3 grid, dim3 block, void** values, size_t shared = 0, cudaStream_t = 0) {
+  launch_each(line, name, f, grid, block, values, shared, std::index_sequence_for<A...>());
+  return last();
+}
+}  // namespace kw
 template <typename F> static inline cudaError_t cudaFuncSetCacheConfig(F, cudaFuncCache) { return cudaSuccess; }
 static inline cudaError_t cudaStreamCreate(cudaStream_t* s) { *s = nullptr; return cudaSuccess; }
 static inline cudaError_t cudaStreamCreateWithFlags(cudaStream_t* s, unsigned) { *s = nullptr; return cudaSuccess; }

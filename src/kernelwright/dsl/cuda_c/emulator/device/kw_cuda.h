@@ -6,7 +6,9 @@
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
 #include <tuple>
+#include <type_traits>
 
 #include "kw_half.h"
 #include "kw_runtime.h"
@@ -35,11 +37,39 @@ inline uint32_t mask_or_all(uint32_t mask = 0xffffffffu) { return mask; }
 template <typename T> inline void note_pointer(const T&, const void**, int&) {}
 template <typename T> inline void note_pointer(T* const& p, const void** at, int& n) { if (n < 64) at[n++] = (const void*)p; }
 
+template <typename T, typename = void> struct is_accessor : std::false_type {};
+template <typename T> struct is_accessor<T, std::void_t<decltype(T::data_), decltype(T::sizes_), decltype(T::strides_)>> : std::is_array<decltype(T::sizes_)> {};
+
+template <typename T> inline KwArgument argument(const T& v) {
+  KwArgument a{9, int32_t(sizeof(T)), 0, 0.0, nullptr};
+  if constexpr (std::is_pointer_v<T>) a.kind = 0, a.p = (const void*)v;
+  else if constexpr (std::is_same_v<T, bool>) a.kind = 4, a.i = v;
+  else if constexpr (std::is_floating_point_v<T>) a.kind = 3, a.d = double(v);
+  else if constexpr (std::is_enum_v<T>) a.kind = 1, a.i = int64_t(v);
+  else if constexpr (std::is_integral_v<T>) a.kind = std::is_signed_v<T> ? 1 : 2, a.i = int64_t(v);
+  else if constexpr (is_accessor<T>::value) a = {5, int32_t(sizeof(v.sizes_[0])), int64_t(sizeof(v.sizes_) / sizeof(v.sizes_[0])), 0.0, &v};
+  return a;
+}
+
+// A template argument in words, be it a type or a number
+template <typename T> inline std::string described() {
+  std::string text = __PRETTY_FUNCTION__;
+  const size_t from = text.find("T = ") + 4;
+  return text.substr(from, text.find_first_of(";]", from) - from) + ";";
+}
+template <auto V> inline std::string described() { return std::to_string((long long)V) + ";"; }
+
 struct Launch {
   KwLaunch launch;
+  std::string words;
+  Launch& templates(std::string given) {
+    words = given;
+    launch.templates = words.c_str();
+    return *this;
+  }
   template <typename S = int>
   Launch(int line, const char* name, dim3 grid, dim3 block, size_t shared = 0, S = S())
-      : launch{line, name, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, nullptr, nullptr} {}
+      : launch{line, name, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, nullptr, nullptr, ""} {}
   template <typename F, typename... A> void operator()(F call, A... values) {
     struct Closure { F call; std::tuple<A...> values; } closure{call, std::tuple<A...>(values...)};
     launch.closure = &closure;
@@ -47,6 +77,8 @@ struct Launch {
     const void* pointers[64];
     int count = 0;
     (note_pointer(values, pointers, count), ...);
+    const KwArgument arguments[] = {argument(values)..., KwArgument{}};
+    kw_observe(&launch, arguments, int(sizeof...(A)));
     kw_launch(&launch, pointers, count);
   }
 };

@@ -16,8 +16,16 @@ struct KwLaunch {
   size_t shared;
   void (*body)(void*);  // runs one thread of the kernel
   void* closure;
+  const char* templates;  // explicit template arguments, described: "float;16;"
 };
 int kw_launch(const KwLaunch* launch, const void* const* pointers, int count);
+
+// Whoever wants to know what is launched with which arguments sets an observer. Kinds: 0 pointer, 1 signed, 2 unsigned, 3 float, 4 bool,
+// 5 an accessor of torch (`i` axes; `p` leads to the data's address, the sizes and the strides, each `bytes` long), 9 anything else
+struct KwArgument { int32_t kind, bytes; int64_t i; double d; const void* p; };
+typedef void (*KwObserver)(const KwLaunch* launch, const KwArgument* arguments, int count);
+void kw_set_observer(KwObserver observer);
+void kw_observe(const KwLaunch* launch, const KwArgument* arguments, int count);
 
 void* kw_static_shared(int number, size_t bytes);
 void* kw_dynamic_shared();

@@ -715,6 +715,12 @@ void record(const KwLaunch* l) {
 
 extern "C" {
 
+static KwObserver observer = nullptr;
+void kw_set_observer(KwObserver wanted) { observer = wanted; }
+void kw_observe(const KwLaunch* l, const KwArgument* arguments, int count) {
+  if (observer) observer(l, arguments, count);
+}
+
 int kw_launch(const KwLaunch* l, const void* const* pointers, int count) {
   const uint64_t threads = uint64_t(l->block[0]) * l->block[1] * l->block[2];
   const uint64_t blocks = uint64_t(l->grid[0]) * l->grid[1] * l->grid[2];

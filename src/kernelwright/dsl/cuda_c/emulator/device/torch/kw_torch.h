@@ -233,45 +233,45 @@ KwValue call(const char* name, Arguments& a);
 namespace at {
 class Tensor {
  public:
-  std::shared_ptr<KwTensor> t;
+  std::shared_ptr<KwTensor> kept;
   Tensor() {}
-  explicit Tensor(const KwTensor& k) : t(std::make_shared<KwTensor>(k)) {}
-  bool defined() const { return t != nullptr; }
-  IntArrayRef sizes() const { return {t->sizes, size_t(t->dim)}; }
-  IntArrayRef strides() const { return {t->strides, size_t(t->dim)}; }
-  int64_t dim() const { return t->dim; }
-  int64_t ndimension() const { return t->dim; }
-  int64_t size(int64_t k) const { check(k); return t->sizes[k < 0 ? k + t->dim : k]; }
-  int64_t stride(int64_t k) const { check(k); return t->strides[k < 0 ? k + t->dim : k]; }
-  int64_t numel() const { int64_t n = 1; for (int k = 0; k < t->dim; ++k) n *= t->sizes[k]; return n; }
-  ScalarType scalar_type() const { return ScalarType(t->dtype); }
-  ScalarType dtype() const { return ScalarType(t->dtype); }
+  explicit Tensor(const KwTensor& k) : kept(std::make_shared<KwTensor>(k)) {}
+  bool defined() const { return kept != nullptr; }
+  IntArrayRef sizes() const { return {kept->sizes, size_t(kept->dim)}; }
+  IntArrayRef strides() const { return {kept->strides, size_t(kept->dim)}; }
+  int64_t dim() const { return kept->dim; }
+  int64_t ndimension() const { return kept->dim; }
+  int64_t size(int64_t k) const { check(k); return kept->sizes[k < 0 ? k + kept->dim : k]; }
+  int64_t stride(int64_t k) const { check(k); return kept->strides[k < 0 ? k + kept->dim : k]; }
+  int64_t numel() const { int64_t n = 1; for (int k = 0; k < kept->dim; ++k) n *= kept->sizes[k]; return n; }
+  ScalarType scalar_type() const { return ScalarType(kept->dtype); }
+  ScalarType dtype() const { return ScalarType(kept->dtype); }
   OldType type() const { return {scalar_type(), is_cuda()}; }
-  Device device() const { return Device(t->host ? kCPU : kCUDA); }
-  bool is_cuda() const { return !t->host; }
-  bool is_cpu() const { return t->host; }
-  int get_device() const { return t->host ? -1 : 0; }
-  bool is_contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return t->contiguous; }
+  Device device() const { return Device(kept->host ? kCPU : kCUDA); }
+  bool is_cuda() const { return !kept->host; }
+  bool is_cpu() const { return kept->host; }
+  int get_device() const { return kept->host ? -1 : 0; }
+  bool is_contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return kept->contiguous; }
   bool requires_grad() const { return false; }
   bool is_floating_point() const { auto s = scalar_type(); return s == ScalarType::Half || s == ScalarType::Float || s == ScalarType::Double || s == ScalarType::BFloat16; }
-  size_t element_size() const { static const int n[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2}; return n[t->dtype]; }
+  size_t element_size() const { static const int n[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2}; return n[kept->dtype]; }
   size_t itemsize() const { return element_size(); }
   size_t nbytes() const { return element_size() * numel(); }
   TensorOptions options() const { return TensorOptions(scalar_type()).device(device()); }
-  void* data_ptr() const { return t->data; }
+  void* data_ptr() const { return kept->data; }
   template <typename T> T* data_ptr() const {
     if (sizeof(T) != element_size()) throw Error(c10::str("expected scalar type of ", sizeof(T), " bytes but the tensor's elements have ", element_size()));
-    return (T*)t->data;
+    return (T*)kept->data;
   }
   template <typename T> T* data() const { return data_ptr<T>(); }
   template <typename T> T* mutable_data_ptr() const { return data_ptr<T>(); }
   template <typename T> const T* const_data_ptr() const { return data_ptr<T>(); }
-  template <typename T, size_t N> TensorAccessor<T, N> accessor() const { return {data_ptr<T>(), t->sizes, t->strides}; }
+  template <typename T, size_t N> TensorAccessor<T, N> accessor() const { return {data_ptr<T>(), kept->sizes, kept->strides}; }
   template <typename A, typename T, size_t N> A packed() const {
     A a;
     a.data_ = data_ptr<T>();
-    if (t->dim != int(N)) throw Error(c10::str("TensorAccessor expected ", N, " dims but tensor has ", t->dim));
-    for (size_t k = 0; k < N; ++k) a.sizes_[k] = t->sizes[k], a.strides_[k] = t->strides[k];
+    if (kept->dim != int(N)) throw Error(c10::str("TensorAccessor expected ", N, " dims but tensor has ", kept->dim));
+    for (size_t k = 0; k < N; ++k) a.sizes_[k] = kept->sizes[k], a.strides_[k] = kept->strides[k];
     return a;
   }
   template <typename T, size_t N, template <typename> class P = DefaultPtrTraits> PackedTensorAccessor32<T, N, P> packed_accessor32() const { return packed<PackedTensorAccessor32<T, N, P>, T, N>(); }
@@ -296,8 +296,8 @@ class Tensor {
   Tensor new_zeros(IntArrayRef s) const { return ask(".new_zeros", s); }
   Tensor sum(IntArrayRef d, bool keep = false) const { return ask(".sum", d, keep); }
   Tensor mean(IntArrayRef d, bool keep = false) const { return ask(".mean", d, keep); }
-  Tensor contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return t->contiguous ? *this : ask(".contiguous"); }
-#define KW_METHODS(F) F(clone) F(transpose) F(unsqueeze) F(squeeze) F(flatten) F(expand_as) F(view_as) F(reshape_as) F(zero_) F(fill_) F(copy_) F(narrow) F(select) F(slice) \
+  Tensor contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return kept->contiguous ? *this : ask(".contiguous"); }
+#define KW_METHODS(F) F(t) F(clone) F(transpose) F(unsqueeze) F(squeeze) F(flatten) F(expand_as) F(view_as) F(reshape_as) F(zero_) F(fill_) F(copy_) F(narrow) F(select) F(slice) \
   F(sum) F(mean) F(max) F(min) F(abs) F(sqrt) F(exp) F(log) F(neg) F(relu) F(sigmoid) F(tanh) F(matmul) F(mm) F(bmm) F(add) F(sub) F(mul) F(div) F(add_) F(mul_) F(sub_) F(div_) \
   F(pow) F(detach) F(cpu) F(cuda) F(index_select) F(type_as) F(argmax) F(argmin) F(softmax) F(clamp) F(clamp_min) F(eq) F(ne) F(lt) F(gt) F(le) F(ge) F(all) F(any) F(cumsum) F(masked_fill) F(to_dense)
 #define KW_METHOD(name) template <typename... A> Tensor name(const A&... a) const { return ask("." #name, a...); }
@@ -307,17 +307,17 @@ class Tensor {
   Tensor& operator*=(const Tensor& o) { ask(".mul_", o); return *this; }
 
  private:
-  void check(int64_t k) const { if (k >= t->dim || k < -t->dim) throw Error(c10::str("Dimension out of range (expected to be in range of [", -t->dim, ", ", t->dim - 1, "], but got ", k, ")")); }
+  void check(int64_t k) const { if (k >= kept->dim || k < -kept->dim) throw Error(c10::str("Dimension out of range (expected to be in range of [", -kept->dim, ", ", kept->dim - 1, "], but got ", k, ")")); }
 };
 }  // namespace at
 
 namespace kw {
 inline void add(Arguments& a, const at::Tensor& t) {
-  if (t.defined()) a.values.push_back({1, 0, t.t->id, 0, t.t.get()}); else a.values.push_back({0, 0, 0, 0, nullptr});
+  if (t.defined()) a.values.push_back({1, 0, t.kept->id, 0, t.kept.get()}); else a.values.push_back({0, 0, 0, 0, nullptr});
 }
 inline void add(Arguments& a, const std::vector<at::Tensor>& v) {
   auto inner = std::make_shared<std::vector<KwValue>>();
-  for (const auto& t : v) inner->push_back({1, 0, t.t->id, 0, t.t.get()});
+  for (const auto& t : v) inner->push_back({1, 0, t.kept->id, 0, t.kept.get()});
   a.values.push_back({7, int32_t(v.size()), 0, 0, inner->data()});
   a.kept.push_back(inner);
 }
@@ -353,6 +353,7 @@ inline Tensor full(IntArrayRef s, Scalar v, TensorOptions o = TensorOptions()) {
   inline Tensor name(const Tensor& t) { return kw::function(#name, t); }                                       \
   inline Tensor name(const Tensor& t, TensorOptions o, std::optional<MemoryFormat> = {}) { return kw::function(#name, t, o.dtype_); }
 KW_LIKES(KW_LIKE)
+inline Tensor empty_like(const Tensor& t, MemoryFormat) { return empty_like(t); }
 inline Tensor full_like(const Tensor& t, Scalar v) { return kw::function("full_like", t, v); }
 inline Tensor arange(Scalar n, TensorOptions o = TensorOptions()) { return kw::function("arange", n, o); }
 inline Tensor sum(const Tensor& t, IntArrayRef d, bool keep = false) { return kw::function("sum", t, d, keep); }
@@ -414,7 +415,12 @@ struct NoGradGuard {};
 namespace at { inline TensorOptions device(Device d) { return TensorOptions(d); } inline TensorOptions dtype(ScalarType t) { return TensorOptions(t); } }
 
 #define TORCH_CHECK(cond, ...) do { if (!(cond)) throw ::c10::Error(::c10::str("", ##__VA_ARGS__)); } while (0)
-#define TORCH_CHECK_EQ(a, b) TORCH_CHECK((a) == (b), #a " == " #b)
+#define TORCH_CHECK_EQ(a, b, ...) TORCH_CHECK((a) == (b), #a " == " #b)
+#define TORCH_CHECK_NE(a, b, ...) TORCH_CHECK((a) != (b), #a " != " #b)
+#define TORCH_CHECK_GT(a, b, ...) TORCH_CHECK((a) > (b), #a " > " #b)
+#define TORCH_CHECK_GE(a, b, ...) TORCH_CHECK((a) >= (b), #a " >= " #b)
+#define TORCH_CHECK_LT(a, b, ...) TORCH_CHECK((a) < (b), #a " < " #b)
+#define TORCH_CHECK_LE(a, b, ...) TORCH_CHECK((a) <= (b), #a " <= " #b)
 #define TORCH_INTERNAL_ASSERT TORCH_CHECK
 #define AT_ASSERTM TORCH_CHECK
 #define AT_ASSERT TORCH_CHECK
@@ -440,6 +446,8 @@ namespace at { inline TensorOptions device(Device d) { return TensorOptions(d); 
 #define AT_DISPATCH_ALL_TYPES(T, N, ...) KW_SWITCH(T, N, KW_FLOATS(__VA_ARGS__) KW_INTS(__VA_ARGS__))
 #define AT_DISPATCH_INTEGRAL_TYPES(T, N, ...) KW_SWITCH(T, N, KW_INTS(__VA_ARGS__))
 #define KW_ONE(S, ...) case S: { using scalar_t = typename ::kw::TypeFor<S>::Type; return __VA_ARGS__(); }
+#define AT_DISPATCH_SWITCH(T, N, ...) KW_SWITCH(T, N, __VA_ARGS__)
+#define AT_DISPATCH_CASE(S, ...) KW_ONE(S, __VA_ARGS__)
 #define AT_DISPATCH_FLOATING_TYPES_AND(S1, T, N, ...) KW_SWITCH(T, N, KW_FLOATS(__VA_ARGS__) KW_ONE(S1, __VA_ARGS__))
 #define AT_DISPATCH_FLOATING_TYPES_AND2(S1, S2, T, N, ...) KW_SWITCH(T, N, KW_FLOATS(__VA_ARGS__) KW_ONE(S1, __VA_ARGS__) KW_ONE(S2, __VA_ARGS__))
 #define AT_DISPATCH_ALL_TYPES_AND(S1, T, N, ...) KW_SWITCH(T, N, KW_FLOATS(__VA_ARGS__) KW_INTS(__VA_ARGS__) KW_ONE(S1, __VA_ARGS__))

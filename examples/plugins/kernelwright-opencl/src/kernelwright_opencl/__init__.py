@@ -1,0 +1,46 @@
+"""OpenCL as a language of Kernelwright: a sketch in, a kernel file that needs torch and pyopencl out.
+
+1. `writer`       a sketch's kernels as OpenCL C: what the CUDA-C coder decides, with work-groups that meet in local memory
+2. `dialect`      the words of OpenCL C for what CUDA writes in C++; `prelude` the functions that a source names
+3. `module_file`  the Python file around it
+
+A kernel runs natively on any OpenCL device; PoCL makes one of the CPU, so the judge needs no stage for this language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+from kernelwright.dsl.language import State
+from kernelwright.sketch.nodes import Sketch
+
+REGISTRY = Path("/etc/OpenCL")
+
+
+class OpenCL:
+    """The language object that the entry point names."""
+
+    name = "opencl"
+    skills = Path(__file__).parent / "skills"
+    reads = (str(REGISTRY),)  # where the loader finds the names of the drivers
+    sign = r"^\s*(import|from)\s+pyopencl\b"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, the OpenCL source and `ModelNew`."""
+        from kernelwright_opencl import module_file
+
+        return module_file.lower(sketch, state=state, shapes=shapes)
+
+    def facts(self) -> dict[str, str]:
+        """pyopencl, and the drivers that are registered; neither is loaded."""
+        try:
+            package = f"pyopencl {metadata.version('pyopencl')}"
+        except metadata.PackageNotFoundError:
+            package = "missing: pip install pyopencl"
+        drivers = sorted(file.stem for file in (REGISTRY / "vendors").glob("*.icd"))
+        return {"pyopencl": package, "drivers": ", ".join(drivers) or "missing: apt install pocl-opencl-icd"}
+
+
+LANGUAGE = OpenCL()

@@ -1,0 +1,52 @@
+"""Scans of long rows, which run in four quarters side by side: what stands at the edges comes out as torch has it; and which
+outputs are streamed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from kernelwright.design import design_module
+from kernelwright.dsl.cpp import kernel, lower
+
+
+class Wrapped(torch.nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        return self.function(x)
+
+
+SCANS: dict[str, Callable[[Any], Any]] = {
+    "sum": lambda x: torch.cumsum(x, 1),
+    "product": lambda x: torch.cumprod(x, 1),
+    "maximum": lambda x: torch.cummax(x, 1)[0],
+    "minimum": lambda x: torch.cummin(x, 1)[0],
+}
+
+
+@pytest.mark.parametrize("name", SCANS)
+def test_edges_of_long_rows(name: str) -> None:
+    """NaN and infinity go on to the right only; a product that met 0 stays 0 although what follows would overflow by itself."""
+    torch.manual_seed(0)
+    x = torch.randn(5, 1203)
+    x[1, 300], x[2, 100], x[3, 7] = torch.nan, torch.inf, 0.0
+    x[3, 8:] *= 1e20
+    space = types.ModuleType("kernel")
+    exec(compile(lower(design_module(Wrapped(SCANS[name]), (x,))[0].sketch), "kernel.py", "exec"), space.__dict__)
+    torch.testing.assert_close(space.ModelNew()(x), SCANS[name](x), rtol=1e-6, atol=0.0, equal_nan=True)
+
+
+@pytest.mark.parametrize(("rows", "streamed"), [(1024, False), (2560, True)])
+def test_calls_that_touch_half_the_cache_stream(rows: int, streamed: bool) -> None:
+    """8 MiB in all are left in the cache, 20 MiB are not, though the output alone is smaller than the limit."""
+    sketch = design_module(Wrapped(torch.relu), (torch.zeros(rows, 1024),))[0].sketch
+    assert ("stream_vector(&out" in kernel.source(sketch).text) == streamed
