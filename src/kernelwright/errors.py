@@ -81,3 +81,16 @@ class BudgetReached(KernelwrightError):
     """The next call of a model could exceed what the run may spend. Not a failure of the run: its best so far stands."""
 
     exit_code = 1
+
+
+class CannotLift(KernelwrightError):
+    """A foreign kernel, or a part of it, that no sketch can express (yet): refused with the place and the reason, never guessed."""
+
+    exit_code = 1
+
+    def __init__(self, reason: str, *, path: Path | str = "", line: int = 0) -> None:
+        where = f"{path}:{line}: " if path and line else f"{path}: " if path else ""
+        super().__init__(f"{where}{reason}")
+        self.reason = reason
+        self.path = str(path)
+        self.line = line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,9 @@ from kernelwright.agents.drafts import Drafter, Request
 from kernelwright.agents.effort import preset, seconds
 from kernelwright.agents.folder import JobFolder, open_folder
 from kernelwright.agents.generate import Generated, Job, generate
-from kernelwright.errors import ConfigError, KernelwrightError
+from kernelwright.agents.memory import Memory
+from kernelwright.agents.minds import Minds
+from kernelwright.errors import ConfigError, KernelwrightError, StoreError
 from kernelwright.judge import Judge
 from kernelwright.judge.verdict import Status, Timing, Verdict
 from kernelwright.task import Task
@@ -140,3 +143,22 @@ def test_what_is_no_duration(text: str) -> None:
 def test_an_unknown_effort_lists_the_known_ones() -> None:
     with pytest.raises(ConfigError, match="quick, standard, thorough"):
         preset("heroic")
+
+
+def test_where_the_end_cannot_be_written_either_the_first_error_is_told(tmp_path: Path) -> None:
+    """A disk fills up in the middle of a run: the store says so, and then the folder's journal cannot be closed."""
+    folder = open_folder(tmp_path, "norm", "cpp")
+
+    class Full:
+        def recall(self, kind: str, key: str) -> bytes | None:
+            (tmp_path / "journal.jsonl").unlink()
+            (tmp_path / "journal.jsonl").symlink_to("/dev/full")
+            raise StoreError("store.sqlite: the disk is full")
+
+        def keep(self, kind: str, key: str, data: bytes, **facts: Any) -> None:
+            raise AssertionError("nothing is made after the store has failed")
+
+    job = Job(Task.from_source(NORM), "cpp", "pure", preset("quick"), timing=False)
+    nobody: Any = None
+    with pytest.raises(StoreError, match=r"^store\.sqlite: the disk is full$"):
+        generate(job, nobody, nobody, folder, minds=Minds(memory=Memory("r", Full())))

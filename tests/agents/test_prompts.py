@@ -102,7 +102,9 @@ def rendered(brief: Brief) -> dict[str, Ask]:
         "coder": roles.code(brief, LIBRARY, SKETCH, True),
         "coder-without-sketch": roles.code(brief, LIBRARY, "", None),
         "coder-patch-build": roles.patch(brief, LIBRARY, UNBUILT),
-        "coder-patch-wrong": roles.patch(brief, LIBRARY, WRONG),
+        "coder-patch-wrong": roles.patch(
+            brief, LIBRARY, WRONG, "y[0, 4093] is stored by line 9 of the sketch at i = 0:\n  stored: 0.31"
+        ),
         "coder-patch-again": roles.again(roles.patch(brief, LIBRARY, WRONG), "the SEARCH text of block 1 occurs 2 times"),
         "coder-improve": roles.improve(brief, LIBRARY, FAST, "line 7 of the source is not vectorised: control flow"),
         "coder-rewrite": roles.rewrite(brief, LIBRARY, [UNBUILT, WRONG]),

@@ -17,6 +17,7 @@ from kernelwright.agents.folder import open_folder
 from kernelwright.agents.generate import Generated, Job, NothingFound, generate
 from kernelwright.agents.memory import Memory
 from kernelwright.agents.minds import Minds
+from kernelwright.agents.proof import recount
 from kernelwright.agents.watch import Watch
 from kernelwright.judge import Judge
 from kernelwright.judge.verdict import Status
@@ -224,3 +225,11 @@ def test_a_recording_replays_anywhere_and_its_winner_is_judged_again(stage: Stag
     assert replayed.verdict.ok
     assert replayed.verdict.reason != "right on the other machine"
     assert any("right on the other machine" in step.reason for step in record.steps)
+
+
+def test_a_right_sketch_tells_what_goes_into_a_wrong_element(stage: Stage) -> None:
+    seen = recount(stage.drafter, Task.from_source(TASK, path="task.py"), SKETCH, "output", (3, 5))
+    assert seen.startswith("y[3, 5] is stored by line ")
+    assert "at i = 3:" in seen
+    assert re.search(r"factor: \[0, 0\] = [23] of 1x1", seen)
+    assert recount(stage.drafter, Task.from_source(TASK, path="task.py"), SKETCH, "output[1]", (3, 5)) == ""

@@ -82,3 +82,10 @@ def test_models_and_store_are_told_and_no_key_is_shown(
     assert "pip install 'kernelwright[store]'" in report
     assert "keys set: OPENAI_API_KEY" in report
     assert "sk-very-secret" not in report
+
+
+def test_lifting_is_told_with_the_command_that_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    compilers = {"g++": "g++ 12.2.0"}
+    assert "cuda_c (tree-sitter" in doctor.lifting(compilers)
+    monkeypatch.setattr(doctor, "package_version", lambda name: None if name.startswith("tree-sitter") else "1.0")
+    assert "cuda_c (to add it: pip install 'kernelwright[lift]')" in doctor.lifting(compilers)

@@ -85,6 +85,22 @@ def test_what_cannot_be_recorded_is_said_in_one_sentence() -> None:
         design_module(Choosing(), [torch.randn(3)])
 
 
+@pytest.mark.filterwarnings("ignore:A model attribute")
+def test_what_is_recorded_but_cannot_be_decomposed_is_said_in_one_sentence() -> None:
+    """torch.export records a gradient that forward takes of a function; only to bring it to core ATen fails."""
+
+    class Slope(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.func.grad(lambda y: (y * y).sum())(x)
+
+    recorded = torch.export.export(Slope(), (torch.randn(3),), strict=False)
+    with pytest.raises(RuntimeError), torch.no_grad():
+        recorded.run_decompositions(torch.export.default_decompositions())
+    with pytest.raises(UnsupportedOperator, match=r"this module.*torch.export cannot record it: [^\n]+$") as refused:
+        design_module(Slope(), [torch.randn(3)])
+    assert isinstance(refused.value.__cause__, RuntimeError)
+
+
 def test_an_unknown_constant_matters_only_where_it_is_used() -> None:
     drawn = frozenset({"hidden"})
     model = Stateful()

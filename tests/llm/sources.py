@@ -19,7 +19,7 @@ class Told:
         self.caps: list[int] = []
         self._lock = threading.Lock()
 
-    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None) -> Answer:
+    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None, book: Callable[[Answer], None]) -> Answer:
         with self._lock:
             self.caps.append(cap)
         answer = self._answer(ask, cap)

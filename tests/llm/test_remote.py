@@ -115,12 +115,16 @@ def test_a_refusal_is_not_tried_again(opened: Open, status: int, words: str) -> 
 def test_no_answer_in_time_is_one_sentence(opened: Open, watched: bool) -> None:
     model, _ = opened(Reply(hold=600), retries=1, timeout_s=0.4)
     with pytest.raises(ModelError, match=r"no answer within 0\.4 s \(2 tries\)"):
-        model.ask(an_ask(), print if watched else None)
+        model.ask(an_ask("p" * 3000), print if watched else None)
+    assert model.ledger.spent.tokens >= 2 * 900
 
 
 def test_a_connection_that_breaks_off_is_tried_again(opened: Open) -> None:
     model, _ = opened(Reply("half of an answer", break_off=True), Reply("the whole answer"))
-    assert model.ask(an_ask(), print).text == "the whole answer"
+    answer = model.ask(an_ask("p" * 3000), print)
+    assert answer.text == "the whole answer"
+    paid = answer.tokens_in + answer.tokens_out
+    assert model.ledger.spent.tokens > paid + 900, "what broke off is booked too"
     assert model.ask(an_ask()).text == "the whole answer"
 
 
@@ -135,10 +139,11 @@ def test_garbage_is_a_model_error(opened: Open, garbage: bytes, watched: bool) -
     assert "\n" not in str(caught.value)
 
 
-def test_an_empty_answer_is_a_model_error(opened: Open) -> None:
-    model, _ = opened(Reply("  \n"))
+def test_an_empty_answer_is_a_model_error_and_is_paid_for(opened: Open) -> None:
+    model, _ = opened(Reply("  \n", tokens=(1000, 200)))
     with pytest.raises(ModelError, match="the answer is empty"):
         model.ask(an_ask())
+    assert model.ledger.spent.tokens == 1200
 
 
 def test_a_server_that_does_not_stream_is_asked_for_whole_answers(opened: Open) -> None:

@@ -40,6 +40,26 @@ KEPT = (
 
 
 @dataclass(frozen=True)
+class Original:
+    """A kernel of somebody else that is to be written in another language, and why the rules cannot read it."""
+
+    source: str
+    dsl: str
+    refusal: str
+
+    @property
+    def text(self) -> str:
+        """Fenced, with what is asked for."""
+        return (
+            f"A kernel for this task exists in {self.dsl}, and is to be written anew in the language asked for. "
+            "Keep its algorithm where that suits the new hardware; where it differs from the reference, the reference is right.\n\n"
+            + fence(self.source, "The kernel to migrate", "python")
+            + "\n\n"
+            + fence(self.refusal, "Why it could not be migrated by rule")
+        )
+
+
+@dataclass(frozen=True)
 class Brief:
     """A task as the team sees it."""
 
@@ -50,11 +70,13 @@ class Brief:
     threads: int
     facts: dict[str, Any]
     families: tuple[str, ...]
+    original: Original | None = None
 
     @property
     def source(self) -> str:
-        """The task's file, fenced."""
-        return fence(self.task.source, f"The reference (class {self.task.class_name})", "python")
+        """The task's file, fenced, and the kernel to migrate if there is one."""
+        text = fence(self.task.source, f"The reference (class {self.task.class_name})", "python")
+        return text if self.original is None else f"{text}\n\n{self.original.text}"
 
     @property
     def words(self) -> str:
@@ -124,9 +146,18 @@ def examine(template: Template, task: Task) -> dict[str, Any]:
     return {name: reply["facts"][name] for name in KEPT}
 
 
-def make_brief(task: Task, facts: dict[str, Any], target: Target, *, dsl: str, track: Track, threads: int) -> Brief:
+def make_brief(
+    task: Task,
+    facts: dict[str, Any],
+    target: Target,
+    *,
+    dsl: str,
+    track: Track,
+    threads: int,
+    original: Original | None = None,
+) -> Brief:
     """A brief from facts that were just found, or recalled."""
-    return Brief(task, dsl, track, target, threads, facts, families(facts["operators"]))
+    return Brief(task, dsl, track, target, threads, facts, families(facts["operators"]), original)
 
 
 def _state(state: dict[str, list[int]]) -> str:

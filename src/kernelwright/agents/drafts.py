@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright import errors
+from kernelwright.dsl.language import BornState
 from kernelwright.judge.channel import Channel, ChannelClosed, ChannelError
 from kernelwright.judge.limits import GIB, Limits
 from kernelwright.judge.template import Template
@@ -142,7 +143,7 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
 
     task = Task.from_source(**message["task"])
     coder = language(message["dsl"])
-    state = state_of(load_task(task).construct(0))
+    state = state_of(load_task(task))
     drafts = []
     for design in design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])[: message["count"]]:
         drafts.append(
@@ -156,10 +157,16 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
     return drafts
 
 
-def state_of(model: Any) -> list[tuple[str, tuple[int, ...], str, bool]]:
-    """The reference's state_dict in outline, so that a kernel file can take its values under the same names."""
+def state_of(loaded: Any) -> BornState:
+    """The reference's state_dict in outline, so that a kernel file can take its values under the same names, and how its constructor
+    draws them, so that the same seed gives the same values."""
+    from kernelwright.task.birth import birth
+
+    model = loaded.construct(0)
     parameters = dict(model.named_parameters())
-    return [
+    entries = [
         (name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), name not in parameters)
         for name, tensor in model.state_dict().items()
     ]
+    born = birth(loaded) if entries else None
+    return BornState(entries, born.statements, born.values) if born is not None else BornState(entries)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from kernelwright.agents import attempts
@@ -27,12 +28,15 @@ from kernelwright.judge.verdict import Verdict
 __all__ = ["Generated", "Job", "NothingFound", "generate"]
 
 Say = Callable[[str], None]
+Ending = tuple[Attempt, str, tuple[tuple[str, float], ...]]
+"""The best, why the run ended, and the path by which tuning came to it."""
 
 
 @dataclass(frozen=True)
 class Generated:
     """The result: the best draft and what the judge said of it; `tried` counts the kernels that were judged; `ended` says why the
-    team stopped, `author` who wrote the kernel ("builtin", "rules" for a model's sketch lowered by rule, "coder")."""
+    team stopped, `author` who wrote the kernel ("builtin", "rules" for a model's sketch lowered by rule, "coder"); `path` are the
+    changes by which tuning became faster, each with the factor that it brought."""
 
     draft: Draft
     verdict: Verdict
@@ -40,6 +44,7 @@ class Generated:
     seconds: float
     ended: str = ""
     author: str = "builtin"
+    path: tuple[tuple[str, float], ...] = ()
 
 
 class NothingFound(KernelwrightError):
@@ -67,25 +72,28 @@ def generate(
     journal.step("start", job.task.name, {"task": job.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
     try:
         if minds.designer is None or minds.coder is None:
-            best, ended = _alone(bench, journal, folder, watch)
+            best, ended, path = _alone(bench, journal, folder, watch)
         else:
-            best, ended = _with_team(bench, journal, folder, watch, minds)
+            best, ended, path = with_team(bench, journal, folder, watch, minds)
     except KernelwrightError:
-        journal.finish("failed", None)
+        with suppress(KernelwrightError):  # where the disk is full, the end cannot be written either: the first error is told
+            journal.finish("failed", None)
         raise  # anything else (Ctrl-C, a kill) leaves the run unfinished, to be resumed
     journal.finish("done" if best.verdict.ok else "failed", best.kernel if best.verdict.ok else None)
     tried = len(bench.verdicts)
     draft = Draft(best.sketch, best.kernel)
-    return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author)
+    return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author, path)
 
 
-def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> tuple[Attempt, str]:
+def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Ending:
     """The built-in mind: its best draft, or the kernel that was given, and what tuning makes of it."""
     best = _first(bench, journal, folder, watch)
     return _tuned(bench, journal, folder, watch, best, (best.sketch,) if bench.job.kernel and best.sketch else ())
 
 
 def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+    if bench.job.original is not None:
+        raise NothingFound(bench.job.original.refusal)
     if bench.job.kernel:
         return _given(bench, journal, folder, watch)
     return best_draft(bench, journal, folder, watch)[0]
@@ -93,16 +101,16 @@ def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) 
 
 def _tuned(
     bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, best: Attempt, sketches: tuple[str, ...]
-) -> tuple[Attempt, str]:
+) -> Ending:
     """What tuning makes of a kernel, where the job asks for it and speeds are measured."""
     job = bench.job
     if not (job.tune_seconds and job.timing and best.verdict.timing is not None):
-        return best, ""
+        return best, "", ()
     from kernelwright.search.tune import tune
 
     tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches)
     found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
-    return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}"
+    return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}", tuned.path
 
 
 def _given(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
@@ -158,7 +166,8 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
     return best, judged
 
 
-def _with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, minds: Minds) -> tuple[Attempt, str]:
+def with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, minds: Minds) -> Ending:
+    """The models go on from the seed; the last race names the best."""
     from kernelwright.agents.final import final_race
     from kernelwright.agents.librarian import Librarian
     from kernelwright.agents.team import Team
@@ -183,13 +192,14 @@ def _with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
         best = team.tried[-1]
     keep(best)
     ended = decision.reason
+    path: tuple[tuple[str, float], ...] = ()
     if best.verdict.ok and best.author != "coder":
         # What the rules lowered can be varied by them; a kernel that was written by hand is what it is.
-        best, said = _tuned(bench, journal, folder, watch, best, (best.sketch,) if best.design > 0 else ())
+        best, said, path = _tuned(bench, journal, folder, watch, best, (best.sketch,) if best.design > 0 else ())
         ended = f"{ended}; {said}" if said else ended
     if best.verdict.ok and best.design > 0:
         librarian.learn_win(team.brief, best)
-    return best, ended
+    return best, ended, path
 
 
 def _here(bench: Workbench, best: Attempt | None, tried: list[Attempt]) -> Attempt | None:

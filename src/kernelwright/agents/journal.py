@@ -27,6 +27,11 @@ class Journal:
         """The run's name."""
         return self._run.id if self._run is not None else self._folder.run
 
+    @property
+    def store(self) -> Store | None:
+        """Where the journal is kept beside the folder."""
+        return self._store
+
     def step(
         self,
         kind: str,

@@ -91,7 +91,7 @@ class Fulfilled:
 def fulfil(order: Order, watch: Watch | None = None) -> Fulfilled:
     """A new run. Without a model, a store that cannot be opened is no reason to stop; with one, it is: what is paid for is kept."""
     with ExitStack() as stack:
-        store = _store(order, stack)
+        store = open_store(order.store, stack, needed=order.uses_models)
         place = Path(order.out) if order.out else default_path(order.task.name, order.dsl)
         run = store.begin({**order.as_json(), "out": str(place.resolve())}) if store else None
         return _work(order, store, run, watch or Watch(), stack)
@@ -107,13 +107,14 @@ def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfille
         return _work(Order.from_json(run.job), store, run, watch or Watch(), stack)
 
 
-def _store(order: Order, stack: ExitStack) -> Store | None:
+def open_store(place: str, stack: ExitStack, *, needed: bool) -> Store | None:
+    """The store, or None where there is none and nothing that is paid for depends on it."""
     from kernelwright.store import Store
 
     try:
-        return stack.enter_context(Store.open(order.store or None))
+        return stack.enter_context(Store.open(place or None))
     except (StoreError, ToolMissing):
-        if order.uses_models:
+        if needed:
             raise
         return None
 
@@ -125,7 +126,7 @@ def _work(order: Order, store: Store | None, run: Any, watch: Watch, stack: Exit
     task = order.task
     name = run.id if run is not None else None
     folder = open_folder(Path(order.out) if order.out else None, task.name, order.dsl, run=name)
-    designer, coder = _models(order, store, run, stack) if order.uses_models else (None, None)
+    designer, coder = open_models(order, store, run, stack) if order.uses_models else (None, None)
     record = Path(order.record) if order.record else None
     memory = Memory(name or "", store, record=record, replay=_replayed(order))
     minds = Minds(designer, coder, store, run, memory, order.knowledge)
@@ -145,7 +146,7 @@ def _work(order: Order, store: Store | None, run: Any, watch: Watch, stack: Exit
     return Fulfilled(folder, generate(job, judge, drafter, folder, minds=minds, watch=watch), folder.run)
 
 
-def _models(order: Order, store: Store | None, run: Any, stack: ExitStack) -> tuple[Model, Model]:
+def open_models(order: Order, store: Store | None, run: Any, stack: ExitStack) -> tuple[Model, Model]:
     """One ledger for both roles; a resumed run counts what it has paid before."""
     from kernelwright import config
     from kernelwright.llm import Ledger, Limits, open_model

@@ -4,12 +4,14 @@
 2. run in the interpreter beside the reference, on the task's own inputs, every shape, watched element by element;
 3. lowered by rule where the language's rules can.
 
-`Prover` is the parent's side and shares the Drafter's template; `serve` is the worker.
+`prove` is the parent's side and shares the Drafter's template; `serve` is the worker. `recount` asks a right sketch what went into one
+element of an output: what the Coder of a wrong kernel should find on the way there.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -92,6 +94,49 @@ def prove(drafter: Drafter, task: Task, source: str, *, dsl: str, track: str = "
     return Proof.from_json({**reply, "seconds": round(time.monotonic() - started, 3)})
 
 
+def recount(drafter: Drafter, task: Task, source: str, output: str, place: Sequence[int], timeout: float = RUN_SECONDS) -> str:
+    """The sketch's intermediate values on the task's own inputs at one element of an output (`output`, `output[1]` …); "" where the
+    interpreter cannot tell in time."""
+    request = {
+        "sketch": source,
+        "task": drafter.task_message(task),
+        "output": output,
+        "place": list(place),
+        "seconds": timeout,
+    }
+    try:
+        return str(drafter.ask("agents.proof:serve_witness", request, timeout=timeout + 60.0)["seen"])
+    except (ChannelTimeout, ChannelClosed):
+        return ""
+
+
+def serve_witness(channel: Channel) -> None:
+    """The worker of `recount`; a sketch that cannot be run has nothing to tell."""
+    message, _ = channel.receive(None)
+    try:
+        with _alarm(float(message["seconds"])):
+            seen = _witnessed(message)
+    except (Exception, _TooSlow):
+        seen = ""
+    channel.send({"seen": seen})
+
+
+def _witnessed(message: dict[str, Any]) -> str:
+    from kernelwright.sketch import interpret
+    from kernelwright.sketch.parse import parse
+    from kernelwright.sketch.witness import Witness
+    from kernelwright.task import tree
+    from kernelwright.task.load import load_task
+
+    sketch = parse(message["sketch"])
+    tensor = dict(tree.leaves(interpret.returned(sketch.returns, str), "output"))[message["output"]]
+    loaded = load_task(Task.from_source(**message["task"]))
+    model, inputs = loaded.construct(0), loaded.draw(0)[0]
+    witness = Witness(sketch, tensor, message["place"])
+    interpret.call(sketch, [leaf for _, leaf in tree.leaves(inputs, "")], model.state_dict(), witness=witness)
+    return "\n".join(witness.lines)
+
+
 def serve(channel: Channel) -> None:
     """The worker: one sketch beside its reference."""
     message, _ = channel.receive(None)
@@ -134,7 +179,7 @@ def _examined(message: dict[str, Any]) -> dict[str, Any]:
                     break
         except _TooSlow:
             outcome = "unproved"
-    kernel, lowering = _lowered(message, sketch, state_of(model), covered)
+    kernel, lowering = _lowered(message, sketch, state_of(loaded), covered)
     return {"outcome": outcome, "faults": [], "kernel": kernel, "lowering": lowering}
 
 

@@ -118,12 +118,14 @@ def code(brief: Brief, library: Library, sketch: str, right: bool | None) -> Ask
     )
 
 
-def patch(brief: Brief, library: Library, last: Attempt) -> Ask:
-    """Repairs of a kernel that was rejected."""
+def patch(brief: Brief, library: Library, last: Attempt, seen: str = "") -> Ask:
+    """Repairs of a kernel that was rejected; `seen` are the sketch's own values at the first element that differs."""
     situation = "The judge rejected this kernel."
     if last.sketch_right and last.verdict.mismatch is not None:
         situation = "The judge rejected this kernel. Its design is right (it was run against the reference): the mistake is in the code."
     found = fence(distil.failure(last.verdict, last.kernel), "The verdict")
+    if seen:
+        found += "\n\n" + fence(seen, "What the sketch computes there, on other inputs of the task")
     return _patch(brief, library, last, "Repair", situation, found, "the mistake is")
 
 

@@ -186,7 +186,10 @@ class Team:
     def _patch(self, decision: Decision) -> Turn:
         assert self._current is not None
         library = self.librarian.library(self.brief, "patch", distil.failure(self._current.verdict, self._current.kernel))
-        return self._patched(decision, roles.patch(self.brief, library, self._current), self._current)
+        mismatch = self._current.verdict.mismatch
+        known = self._current.sketch_right and mismatch is not None and mismatch.place
+        seen = self.bench.recounted(self._current.sketch, mismatch) if known and mismatch else ""
+        return self._patched(decision, roles.patch(self.brief, library, self._current, seen), self._current)
 
     def _improve(self, decision: Decision) -> Turn:
         base = self._fastest_of_design()

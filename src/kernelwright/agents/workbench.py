@@ -12,13 +12,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernelwright.agents.brief import Brief, examine, make_brief
+from kernelwright.agents.brief import Brief, Original, examine, make_brief
 from kernelwright.agents.drafts import Draft, Drafter, Request
 from kernelwright.agents.effort import Effort
 from kernelwright.agents.memory import Memory
-from kernelwright.agents.proof import Proof, prove
+from kernelwright.agents.proof import Proof, prove, recount
 from kernelwright.judge import Judge, offdevice
-from kernelwright.judge.verdict import Track, Verdict
+from kernelwright.judge.verdict import Mismatch, Track, Verdict
 from kernelwright.target import Target
 from kernelwright.task import Task
 
@@ -39,6 +39,8 @@ class Job:
     tune_seconds: float = 0.0
     kernel: str = ""
     """The kernel to begin with; without one, the built-in mind's."""
+    original: Original | None = None
+    """The kernel to migrate: shown to the models, and no design of the built-in mind takes its place."""
 
 
 class Workbench:
@@ -57,7 +59,7 @@ class Workbench:
         sheet = self._once("target", {"target": job.target}, lambda: asdict(self._target()))
         target = Target(**{**sheet, "features": tuple(sheet["features"])})
         threads = self._once("threads", {}, lambda: {"threads": self.judge.threads})["threads"]
-        return make_brief(job.task, facts, target, dsl=job.dsl, track=job.track, threads=threads)
+        return make_brief(job.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.original)
 
     def drafts(self) -> list[Draft]:
         """The built-in mind's drafts, best guess first; raises what the built-in designer raised."""
@@ -78,6 +80,17 @@ class Workbench:
         return Proof.from_json(
             self._once("proof", key, lambda: prove(self.drafter, job.task, sketch, dsl=job.dsl, track=job.track).as_json())
         )
+
+    def recounted(self, sketch: str, mismatch: Mismatch) -> str:
+        """A right sketch's intermediate values at the first element that a kernel gets wrong."""
+        job = self.job
+        key = {"sketch": sketch, "output": mismatch.output, "place": mismatch.place}
+        made = self._once(
+            "witness",
+            key,
+            lambda: {"seen": recount(self.drafter, job.task, sketch, mismatch.output, mismatch.place)},
+        )
+        return str(made["seen"])
 
     def judged(self, kernel: str) -> Verdict:
         """The judge's verdict on a kernel file."""

@@ -63,6 +63,7 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
         "models": models(),
         "store": store(),
         "search": search(),
+        "lifting": lifting(compilers),
         "sandbox": sandbox_level() if sandbox else "not examined",
         "cpu": {
             "model": host.title,
@@ -98,7 +99,21 @@ def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus
             runs, told = bool(compiler), f"{compiler or 'g++ missing'}; {has or 'no nvcc, so nothing is compiled for targets'}"
         state = "not built yet" if language not in installed() else "ready" if runs else "missing"
         rows.append(Way(language, without, state, told, add))
-    return rows
+    known = {row.language for row in rows}
+    return [*rows, *(outside(name) for name in installed() if name not in known)]
+
+
+def outside(name: str) -> Way:
+    """A language of another package, by what it says of itself; `missing: command` is a fact that is not there."""
+    from kernelwright.dsl.language import language
+
+    found = language(name)
+    facts = found.facts()
+    lacking = {fact: text.removeprefix("missing").lstrip(": ") for fact, text in facts.items() if text.startswith("missing")}
+    told = ", ".join(f"{fact} missing" if fact in lacking else text for fact, text in facts.items())
+    return Way(
+        name, getattr(found, "execution", "native"), "missing" if lacking else "ready", told, "; ".join(lacking.values())
+    )
 
 
 def compiler_version(name: str) -> str | None:
@@ -134,6 +149,23 @@ def search() -> str:
     """What `tune` has beyond the neighbours of a design."""
     version = package_version("optuna")
     return f"optuna {version}" if version else "neighbours of a design only (for more: pip install 'kernelwright[search]')"
+
+
+def lifting(compilers: dict[str, str | None]) -> str:
+    """Whose kernels `migrate` reads when they carry no sketch."""
+    from kernelwright.lift.door import LANGUAGES
+
+    parsers = {name: package_version(name) for name in ("tree-sitter", "tree-sitter-cuda")}
+    missing = {
+        "triton": package_version("triton") is None and "pip install 'kernelwright[triton]'",
+        "cuda_c": (not all(parsers.values()) and "pip install 'kernelwright[lift]'")
+        or (compilers["g++"] is None and "apt-get install g++"),
+    }
+    has = {"cuda_c": f" ({', '.join(f'{name} {version}' for name, version in parsers.items())})"}
+    return "; ".join(
+        f"{language} (to add it: {add})" if (add := missing.get(language)) else language + has.get(language, "")
+        for language in sorted(LANGUAGES)
+    )
 
 
 def store() -> str:
@@ -199,6 +231,7 @@ def _show(report: dict[str, Any]) -> None:
         "models": escape(report["models"]),
         "store": escape(report["store"]),
         "search": escape(report["search"]),
+        "lifting": escape(report["lifting"]),
         "GPUs": ", ".join(report["gpus"]) or "none",
         "compilers": ", ".join(version or f"no {name}" for name, version in report["compilers"].items()),
         "targets": ", ".join(report["targets"]),

@@ -106,6 +106,7 @@ def report(done: Fulfilled, *, show_sketch: bool, as_json: bool) -> int:
             "seconds": round(result.seconds, 3),
             "author": result.author,
             "ended": result.ended,
+            "path": [{"change": what, "factor": round(factor, 4)} for what, factor in result.path],
         }
         print(json.dumps(told))
     else:
@@ -115,6 +116,8 @@ def report(done: Fulfilled, *, show_sketch: bool, as_json: bool) -> int:
 
             console.print(Syntax(result.draft.sketch, "python", word_wrap=True, background_color="default"))
         console.print(verdict_panel(result.verdict))
+        for what, factor in result.path:
+            console.print(f"{factor:5.2f}x  {what}", highlight=False, markup=False)
         if result.ended:
             console.print(f"kernel by: {result.author}; ended because {result.ended}", highlight=False, markup=False)
         console.print(

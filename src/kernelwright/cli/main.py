@@ -24,6 +24,7 @@ from kernelwright.errors import KernelwrightError
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("verify", "verify_command", "Judge a kernel: is it right, is it honest, how fast is it."),
     "generate": ("generate", "generate_command", "Make a verified kernel for a task."),
+    "migrate": ("migrate", "migrate_command", "Migrate a kernel to another language or device, with proof."),
     "tune": ("tune", "tune_command", "Search for a faster variant of a kernel, within a budget."),
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
@@ -31,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "audit": ("audit", "audit_command", "Run the gallery of cheats and honest kernels through the judge."),
     "runs": ("runs", "runs_command", "List the runs in the store; forget old ones."),
     "show": ("show", "show_command", "Show a run: its steps with their reasons, its best over time, its cost."),
+    "diff": ("diff", "diff_command", "Compare two runs or two kernels: speed, sketch, options, code."),
     "resume": ("resume", "resume_command", "Go on with a run that was interrupted."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),
     "config": ("config_view", "config_command", "Show every setting and where its value came from."),

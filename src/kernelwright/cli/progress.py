@@ -14,9 +14,10 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from kernelwright.agents.watch import Watch
+    from kernelwright.agents.watch import Standing, Watch
 
 TAIL_LINES = 6
+BARS = "▁▂▃▄▅▆▇█"
 
 
 class View:
@@ -26,6 +27,7 @@ class View:
         self._name, self._line, self._tail, self._lock = name, "starting", "", threading.Lock()
         self._started = time.monotonic()
         self._spinner = Spinner("dots")
+        self._standing: Standing | None = None
 
     def say(self, line: str) -> None:
         with self._lock:
@@ -35,6 +37,10 @@ class View:
         with self._lock:
             self._tail = (self._tail + piece)[-4000:]
 
+    def stands(self, standing: Standing) -> None:
+        with self._lock:
+            self._standing = standing
+
     def __rich__(self) -> Group:
         with self._lock:
             line = Text(f"{self._name}: {self._line}  ", overflow="ellipsis", no_wrap=True)
@@ -43,7 +49,28 @@ class View:
             tail = [
                 Text(part, style="dim", overflow="ellipsis", no_wrap=True) for part in self._tail.splitlines()[-TAIL_LINES:]
             ]
-        return Group(self._spinner, *tail)
+            search = [Text(part, overflow="ellipsis", no_wrap=True) for part in standing_lines(self._standing)]
+        return Group(self._spinner, *search, *tail)
+
+
+def standing_lines(standing: Standing | None) -> list[str]:
+    """How a search stands, as lines: the best with its way there, the budget, islands, and what is raced just now."""
+    if standing is None:
+        return []
+    best = standing.best[-1] if standing.best else 1.0
+    left = max(standing.budget - standing.seconds, 0.0)
+    agreement = f", cost model {standing.agreement:.2f}" if standing.agreement is not None else ""
+    lines = [f"  best {best:.2f}x the first kernel  {bars(list(standing.best[-40:]))}"]
+    lines.append(
+        f"  {standing.raced} raced, {standing.seconds:.0f} s of {standing.budget:.0f} s, at most {left:.0f} s left{agreement}"
+    )
+    return lines + [f"  {island}" for island in standing.islands] + [f"  > {what}" for what in standing.doing]
+
+
+def bars(values: list[float]) -> str:
+    """A sparkline."""
+    low, high = min(values, default=0.0), max(values, default=0.0)
+    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else 0] for value in values)
 
 
 @contextmanager
@@ -57,4 +84,4 @@ def watching(name: str) -> Iterator[Watch]:
         return
     view = View(name)
     with Live(view, console=console, refresh_per_second=8, transient=True):
-        yield Watch(view.say, view.text)
+        yield Watch(view.say, view.text, view.stands)

@@ -14,12 +14,25 @@ def resume_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Go on with a run that was interrupted."""
+    from contextlib import ExitStack
+
     from kernelwright import config
     from kernelwright.agents.order import resume
     from kernelwright.cli.generate import report
     from kernelwright.cli.progress import watching
+    from kernelwright.store import Store
 
     place = config.load({"store": store}).settings.store
+    with ExitStack() as stack:
+        opened = stack.enter_context(Store.open(place or None))
+        if opened.load_run(run).job.get("command") == "migrate":
+            from kernelwright.cli import migrate as door
+            from kernelwright.migrate import order as migration
+
+            found = opened.resume(run)
+            with watching(run) as watch:
+                moved = migration.resume(found.job, opened, found, watch, stack)
+            return door.report(moved, as_json=as_json)
     with watching(run) as watch:
         done = resume(run, place, watch)
     return report(done, show_sketch=show_sketch, as_json=as_json)

@@ -42,7 +42,7 @@ def _prune(store: Store, days: float, as_json: bool) -> int:
 
 
 def _list(store: Store, limit: int, as_json: bool) -> int:
-    shown = [_row(store.load_run(run.id)) for run in store.runs()[:limit]]
+    shown = [_row(_whole(store, run)) for run in store.runs()[:limit]]
     if as_json:
         print(json.dumps({"runs": shown}))
         return 0
@@ -72,6 +72,16 @@ def _list(store: Store, limit: int, as_json: bool) -> int:
         table.add_row(*(Text(cell) for cell in cells))
     console.print(table)
     return 0
+
+
+def _whole(store: Store, run: RunRecord) -> RunRecord:
+    """With its steps; one whose row was damaged or pruned meanwhile is shown as it was listed."""
+    from kernelwright.errors import StoreError
+
+    try:
+        return store.load_run(run.id)
+    except StoreError:
+        return run
 
 
 def _row(record: RunRecord) -> dict[str, Any]:

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from kernelwright.store import RunRecord, Step, Store
 
-BARS = "▁▂▃▄▅▆▇█"
 JOB_FACTS = ("command", "task", "dsl", "target", "track", "effort", "model")
 GOOD = {"correct", "done"}
 BAD = {
@@ -36,6 +35,9 @@ BAD = {
 def show_command(
     run: Annotated[str, typer.Argument(help="A run's name, or the beginning of it.")],
     step: Annotated[int | None, typer.Option(help="Print what this step was given and what came of it.")] = None,
+    t4: Annotated[
+        bool, typer.Option("--t4", help="Print the search's measurements as T4 JSON, for other tuners' tools.")
+    ] = False,
     store: Annotated[str | None, typer.Option(help="Folder or database URL of the store.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -45,6 +47,11 @@ def show_command(
 
     with open_store(store) as opened:
         record = opened.load_run(run)
+        if t4:
+            from kernelwright.search.t4 import export
+
+            print(json.dumps(export(record)))
+            return 0
         if step is None:
             report = _report(record)
             if as_json:
@@ -86,6 +93,8 @@ def _print(record: RunRecord, report: dict[str, Any]) -> None:
     from rich.text import Text
     from rich.tree import Tree
 
+    from kernelwright.cli.progress import bars
+
     console = Console()
     job = "  ".join(str(record.job[key]) for key in JOB_FACTS if record.job.get(key))
     console.print(Text.assemble((record.id, "bold"), "  ", (record.status, _colour(record.status)), f"  {job}"))
@@ -97,7 +106,7 @@ def _print(record: RunRecord, report: dict[str, Any]) -> None:
     console.print(Text(line))
     if best:
         path = " → ".join(f"{one['speedup']:.2f}x at {one['seconds']:.0f} s (step {one['step']})" for one in best)
-        console.print(Text(f"best over time  {_bars([one['speedup'] for one in best])}  {path}"))
+        console.print(Text(f"best over time  {bars([one['speedup'] for one in best])}  {path}"))
     tree = Tree(Text("steps"), guide_style="dim")
     nodes: dict[int | None, Tree] = {None: tree}
     parents = record.parents()
@@ -127,11 +136,6 @@ def _line(step: Step) -> Text:
 
 def _colour(status: str) -> str:
     return "green" if status in GOOD else "red" if status in BAD else "yellow"
-
-
-def _bars(values: list[float]) -> str:
-    low, high = min(values), max(values)
-    return "".join(BARS[round((value - low) / (high - low) * (len(BARS) - 1)) if high > low else -1] for value in values)
 
 
 def _texts(store: Store, step: Step) -> dict[str, str | None]:

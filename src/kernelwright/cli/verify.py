@@ -17,7 +17,7 @@ def verify_command(
     ],
     kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A Python file that defines ModelNew.")],
     dsl: Annotated[
-        str | None, typer.Option(help=f"Language of the kernel: {', '.join(LANGUAGES)}; guessed if not given.")
+        str | None, typer.Option(help=f"Language of the kernel: {', '.join(LANGUAGES)}, or a plug-in's; guessed if not given.")
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="Hardware the kernel is for: cpu, auto, h100, a100,mi300x …; several with commas.")

@@ -66,20 +66,20 @@ def exported(
         warnings.simplefilter("ignore")
         try:
             program = torch.export.export(model, tuple(inputs), keywords or {}, strict=False)
+            table = torch.export.default_decompositions()
+            keep = [o for o in table if str(o).startswith("aten.") and _kept(str(o))]
+            for o in keep:
+                del table[o]
+            program = program.run_decompositions(table)
+            for _ in range(3):
+                missing = {n.target for n in program.graph.nodes if n.op == "call_function" and _needs(n.target, find)}
+                further = {o: torch._decomp.decomposition_table[o] for o in missing if o in torch._decomp.decomposition_table}
+                if not further:
+                    break
+                program = program.run_decompositions(further)
         except Exception as e:  # the module's own code runs here, and torch.export raises whatever it meets
             reason = (str(e).strip().splitlines() or [type(e).__name__])[0]
             raise UnsupportedOperator("this module", f"torch.export cannot record it: {reason[:300]}") from e
-        table = torch.export.default_decompositions()
-        keep = [o for o in table if str(o).startswith("aten.") and _kept(str(o))]
-        for o in keep:
-            del table[o]
-        program = program.run_decompositions(table)
-        for _ in range(3):
-            missing = {n.target for n in program.graph.nodes if n.op == "call_function" and _needs(n.target, find)}
-            further = {o: torch._decomp.decomposition_table[o] for o in missing if o in torch._decomp.decomposition_table}
-            if not further:
-                break
-            program = program.run_decompositions(further)
     return program
 
 

@@ -24,6 +24,8 @@ class Failure:
     passing: bool = False
     wait: float = 0.0
     adapt: str = ""
+    worked: bool = False
+    """The server had begun to answer: what it wrote is paid for."""
 
 
 def understand(error: Exception, timeout_s: float) -> Failure:
@@ -31,7 +33,7 @@ def understand(error: Exception, timeout_s: float) -> Failure:
     from pydantic_ai import exceptions as ai
 
     if isinstance(error, ai.ModelRequestTimeout | ai.ModelTimeoutError | asyncio.TimeoutError):
-        return Failure(f"no answer within {timeout_s:g} s", passing=True)
+        return Failure(f"no answer within {timeout_s:g} s", passing=True, worked=True)
     if isinstance(error, ai.ModelQuotaExceededError):
         return Failure(f"the account's credit is used up: {_told(error)}")
     if isinstance(error, ai.ModelAuthenticationError):
@@ -51,7 +53,7 @@ def understand(error: Exception, timeout_s: float) -> Failure:
         return Failure(f"the server cannot be reached or broke off: {_short(str(error))}", passing=True)
     if isinstance(error, ai.ModelAPIError):
         return Failure(f"the call failed: {_told(error)}", passing=True, wait=error.retry_after or 0.0)
-    return Failure(f"the answer makes no sense: {_short(str(error) or type(error).__name__)}")
+    return Failure(f"the answer makes no sense: {_short(str(error) or type(error).__name__)}", worked=True)
 
 
 def pause(attempt: int, failure: Failure) -> float:

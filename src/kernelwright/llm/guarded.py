@@ -79,7 +79,7 @@ class GuardedModel:
         with self._places, self.ledger.reserve(ask, self._source.price) as reservation:
             stream = redactor.stream(on_text) if on_text else None
             try:
-                answer = self._source.fetch(ask, reservation.cap, stream.feed if stream else None)
+                answer = self._source.fetch(ask, reservation.cap, stream.feed if stream else None, self.ledger.add)
             except ModelError as error:
                 sentence = redactor.clean(str(error))
             else:

@@ -47,7 +47,7 @@ class Mailbox:
         except OSError as error:
             raise ModelError(f"{folder}: the mailbox cannot be made: {error.strerror or error}") from error
 
-    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None) -> Answer:
+    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None, book: Callable[[Answer], None]) -> Answer:
         started = time.monotonic()
         with self._lock:
             number = self._number(ask)

@@ -98,7 +98,7 @@ class Remote:
         self._loop.run_forever()
         self._loop.close()
 
-    def fetch(self, ask: Ask, cap: int, on_text: Give | None) -> Answer:
+    def fetch(self, ask: Ask, cap: int, on_text: Give | None, book: Callable[[Answer], None]) -> Answer:
         self._check_open()
         started = time.monotonic()
         failure = Failure("it was not asked")
@@ -106,10 +106,13 @@ class Remote:
         while attempt <= self._limits.retries:
             if attempt:
                 self._sleep(pause(attempt - 1, failure))
-            response, error = self._wait(self._call(ask, cap, on_text), on_text)
+            call = self._call(ask, cap, on_text, book)
+            response, received, error = self._wait(call, on_text)
             if error is None:
-                return self._answer(ask, response, time.monotonic() - started)
+                return self._answer(ask, response, time.monotonic() - started, book)
             failure = understand(error, self._limits.timeout_s)
+            if received or failure.worked:
+                book(self._estimate(ask, received))
             if failure.adapt and failure.adapt not in self._refused:
                 self._refused.add(failure.adapt)  # this try does not count: nothing was thought about yet
                 continue
@@ -134,12 +137,13 @@ class Remote:
         await self._http.aclose()
         self._loop.stop()
 
-    def _wait(self, call: Callable[[Give], Any], on_text: Give | None) -> tuple[Any, Exception | None]:
-        """Run a coroutine on the loop; pass its text on in this thread; let go when the program ends. Its result or its error:
-        what the caller's own `on_text` raises is the caller's, and passes through."""
+    def _wait(self, call: Callable[[Give], Any], on_text: Give | None) -> tuple[Any, int, Exception | None]:
+        """Run a coroutine on the loop; pass its text on in this thread; let go when the program ends. Its result, how many letters
+        of text came, and its error: what the caller's own `on_text` raises is the caller's, and passes through."""
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         future: Future[Any] = asyncio.run_coroutine_threadsafe(call(pieces.put), self._loop)
         future.add_done_callback(lambda done: pieces.put(None))
+        received = 0
         try:
             while True:
                 try:
@@ -149,6 +153,7 @@ class Remote:
                     continue
                 if piece is None:
                     break
+                received += len(piece)
                 if on_text:
                     on_text(piece)
             if future.cancelled():
@@ -156,7 +161,7 @@ class Remote:
             error = future.exception()
             if error is not None and not isinstance(error, Exception):
                 raise error
-            return (None, error) if error else (future.result(), None)
+            return (None, received, error) if error else (future.result(), received, None)
         finally:
             future.cancel()
 
@@ -171,7 +176,7 @@ class Remote:
         if self._closed.is_set() or not threading.main_thread().is_alive():
             raise ModelError(f"{self.name} was closed before it answered")
 
-    def _call(self, ask: Ask, cap: int, on_text: Give | None) -> Callable[[Give], Any]:
+    def _call(self, ask: Ask, cap: int, on_text: Give | None, book: Callable[[Answer], None]) -> Callable[[Give], Any]:
         """The coroutine of one attempt, still to be given where its text goes."""
         from pydantic_ai.direct import model_request, model_request_stream
         from pydantic_ai.messages import ModelRequest
@@ -204,6 +209,8 @@ class Remote:
                     if response.finish_reason is None:
                         # Broken off, or a server that does not say how it ended: only a whole answer can be trusted.
                         self._streams = False
+                        if response.text:
+                            book(self._counted(ask, response, response.text, 0.0))
                     if self._streams:
                         return response
             response = await whole(give)
@@ -229,14 +236,25 @@ class Remote:
         if asked and response.status_code == 200 and "application/json" in response.headers.get("content-type", ""):
             self._streams = False
 
-    def _answer(self, ask: Ask, response: Any, seconds: float) -> Answer:
-        text = response.text or ""
-        if response.finish_reason in ("content_filter", "error"):
+    def _answer(self, ask: Ask, response: Any, seconds: float, book: Callable[[Answer], None]) -> Answer:
+        answer = self._counted(ask, response, response.text or "", seconds)
+        declined = response.finish_reason in ("content_filter", "error")
+        if answer.text.strip() and not declined:
+            return answer
+        book(answer)
+        if declined:
             raise ModelError(f"{self.name}: the model declined to answer ({response.finish_reason})")
+        why = " before its thoughts came to an end" if answer.finish == "length" else ""
+        raise ModelError(f"{self.name}: the answer is empty{why}")
+
+    def _estimate(self, ask: Ask, letters: int) -> Answer:
+        """What a try that broke off has cost, as far as can be told: its prompt, and the text that had come."""
+        tokens_in = int((len(ask.system) + len(ask.user)) / LETTERS_PER_TOKEN)
+        tokens_out = int(letters / LETTERS_PER_TOKEN)
+        return Answer("", tokens_in, tokens_out, self.price(tokens_in, tokens_out), 0.0)
+
+    def _counted(self, ask: Ask, response: Any, text: str, seconds: float) -> Answer:
         finish: Literal["stop", "length"] = "length" if response.finish_reason == "length" else "stop"
-        if not text.strip():
-            why = " before its thoughts came to an end" if finish == "length" else ""
-            raise ModelError(f"{self.name}: the answer is empty{why}")
         usage = response.usage
         tokens_in = usage.input_tokens or int((len(ask.system) + len(ask.user)) / LETTERS_PER_TOKEN)
         tokens_out = usage.output_tokens or int(len(text) / LETTERS_PER_TOKEN)

@@ -33,7 +33,7 @@ class Replay:
                 self._answers[ask.key(ANY_MODEL)] = answer
                 self._asks.append(ask)
 
-    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None) -> Answer:
+    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None, book: Callable[[Answer], None]) -> Answer:
         answer = self._answers.get(ask.key(ANY_MODEL))
         if answer is None:
             raise ModelError(f"{self.name}: no answer to this ask of the {ask.role}: {self._difference(ask)}")

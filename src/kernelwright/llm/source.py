@@ -13,8 +13,9 @@ class Source(Protocol):
 
     name: str
 
-    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None) -> Answer:
-        """Get an answer of at most `cap` tokens, or raise ModelError. Called from several threads."""
+    def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None, book: Callable[[Answer], None]) -> Answer:
+        """Get an answer of at most `cap` tokens, or raise ModelError; `book` takes what was paid for without an answer to show for
+        it (a try that broke off, an empty answer). Called from several threads."""
         ...
 
     def price(self, tokens_in: int, tokens_out: int) -> float | None:

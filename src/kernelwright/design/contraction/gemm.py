@@ -148,7 +148,7 @@ class _Gemm:
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
         # measured: panels made beforehand like long sums; a B that every task packs anew likes tall tiles, a copied A wide and short ones
-        ideal = (128, side, 512) if self.panelled else (side, side // 2, 384)
+        ideal = (128, side, 1024) if self.panelled else (side, side // 2, 384)
         if p.a_inner == "m":
             ideal = (side, side, 256)
         elif not self.panelled and p.m >= 8 * side and min(p.n, p.k) >= 4 * side:

@@ -102,7 +102,9 @@ class PlainConv:
             out_channels = smaller(self.group_out, out_channels, 12, 6)
         extra = 1 if column.reach and self.has_rows else 0  # the last window runs over the end of its last row
         tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach
-        channels = block(self.group_in, max(1, min(64, budget // (tile_rows * tile_columns)) // self.depth_taps), 4)
+        # a window of one tap is read once: then all channels that fit are summed at once, and the accumulator is written once
+        most = 64 if math.prod(line.kernel for line in self.lines) > 1 else 256
+        channels = block(self.group_in, max(1, min(most, budget // (tile_rows * tile_columns)) // self.depth_taps), 4)
         return Tiling(out_channels, channels, rows, columns, pitch, tile_rows, tile_columns)
 
     # ------------------------------------------------------------ kernels
