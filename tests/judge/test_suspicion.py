@@ -26,11 +26,10 @@ def test_outputs_that_have_left_the_cache_may_take_longer_to_hand_over() -> None
     assert suspicion(lane(0.020, 0.034, 64), lane(0.018, 0.016, 64), 0.0) is None
 
 
-def test_a_loaded_machine_that_hands_inputs_over_slowly_is_no_accusation() -> None:
-    """Half of eager's own blocks waited as long for their inputs as the kernel's did."""
+def test_a_few_loaded_moments_are_no_accusation() -> None:
+    """Most blocks of the kernel received their inputs as eager's did."""
     mine, theirs = lane(0.001, 0.0), lane(0.001, 0.0)
-    mine.blocks = [replace(block, preparing=0.004) for block in mine.blocks]
-    theirs.blocks = [replace(block, preparing=0.004 if n % 2 else 0.001) for n, block in enumerate(theirs.blocks)]
+    mine.blocks = [replace(block, preparing=0.004 if n % 2 else 0.001) for n, block in enumerate(mine.blocks)]
     assert suspicion(mine, theirs, 0.0) is None
-    theirs.blocks = [replace(block, preparing=0.001) for block in theirs.blocks]
+    mine.blocks = [replace(block, preparing=0.004) for block in mine.blocks]
     assert "receiving its inputs" in (suspicion(mine, theirs, 0.0) or {})["reason"]

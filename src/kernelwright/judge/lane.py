@@ -39,9 +39,8 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is how
-    long it took to receive its inputs. `first` is the
-    share of the block's time that its first call took."""
+    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is the CPU
+    time that receiving its inputs took. `first` is the share of the block's time that its first call took."""
 
     seconds: float
     calls: int
@@ -70,21 +69,24 @@ class Lane:
     blocks: list[Block] = field(default_factory=list)
     busy_windows: int = 0
     handing: list[float] = field(default_factory=list)
-    """Seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
+    """CPU seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
     handed_bytes: int = 0
     """The most that a block handed over."""
-    ended: float = 0.0
+    spent: float = 0.0
+    """CPU time of the worker's processes when its last block had ended."""
 
     def run_block(self, header: dict[str, Any], fd: int, calls: int, align: int, *, watch: bool = False) -> Block:
         """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
         processes = self._processes()
         give_precedence(processes)
-        _, preparing = self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
+        before = self.worker.cpu_seconds()
+        self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
+        preparing = self.worker.cpu_seconds() - before
         if watch:
             self._watch_idle()
         reply, wall = self._timed({"op": "time_go"}, [])
-        self.ended = time.perf_counter()
+        self.spent = self.worker.cpu_seconds()
         nanoseconds, first, done = (_count(reply.get(key)) for key in ("ns", "first_ns", "calls"))
         if done != calls:
             raise ChannelGarbage("a timed block reported another number of calls than it was asked for")
@@ -98,7 +100,7 @@ class Lane:
         right after the block: who computes an output only when it is asked for then needs the whole block's time here."""
         reply, fds = self._ask({"op": "time_outputs", "call": 0, "whole": True}, keep=True)
         if prompt:
-            self.handing.append(time.perf_counter() - self.ended)
+            self.handing.append(self.worker.cpu_seconds() - self.spent)
         if len(fds) != 2:
             close_all(fds)
             raise ChannelGarbage("a timed block handed over no outputs")
