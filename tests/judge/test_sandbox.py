@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.judge import landlock, seccomp
-from kernelwright.judge.sandbox import Cell, environment, readable_folders
+from kernelwright.judge.sandbox import COMPILER_REFUSAL, Cell, environment, readable_folders
 from kernelwright.judge.template import Template
 from kernelwright.judge.worker import Worker
 
@@ -198,3 +198,15 @@ def test_a_cell_survives_its_journey_as_a_message() -> None:
 def test_the_parent_needs_no_torch() -> None:
     code = "import sys; import kernelwright.judge.verify; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@needs_namespaces
+def test_a_hidden_package_cannot_be_imported_by_a_child_either(template: Template) -> None:
+    child = "subprocess.run([sys.executable, '-c', 'import torch._inductor'], capture_output=True, text=True)"
+    look = f"import subprocess, sys\nsaid = {child}.stderr[-200:]"
+    for hidden, refused in ((("torch._inductor",), True), ((), False)):
+        worker = template.spawn("candidate", sandboxed=True, hidden=hidden)
+        try:
+            assert (COMPILER_REFUSAL in run(worker, look)) is refused
+        finally:
+            worker.stop()

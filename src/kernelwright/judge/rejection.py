@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from kernelwright.judge.channel import ChannelClosed, ChannelError, ChannelGarbage, ChannelTimeout, Message
+from kernelwright.judge.sandbox import COMPILER_REFUSAL
 from kernelwright.judge.verdict import Build, Mismatch, Status
 from kernelwright.judge.worker import Exit, Forged, Worker
 
@@ -39,6 +40,8 @@ def from_reply(reply: Message, doing: str, printed: str, source: str) -> Rejecte
     """A failure that the candidate's worker reported itself."""
     kind, text = str(reply.get("kind", "crash")), str(reply.get("error", "")).strip()
     name, first = str(reply.get("type", "an error"))[:80], _first_line(text)
+    if COMPILER_REFUSAL in text or "No module named 'torch._inductor" in text:
+        return Rejected(Status.cheating, f"{doing} used torch.compile: {COMPILER_REFUSAL}")
     if kind == "memory":
         return Rejected(Status.out_of_memory, f"{doing} ran out of memory: {first}")
     if kind == "build":

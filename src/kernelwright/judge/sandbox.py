@@ -30,6 +30,8 @@ SYSTEM_FOLDERS = ("/usr", "/lib", "/lib64", "/lib32", "/bin", "/sbin")
 SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/localtime")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 CPU_FACTS = "/sys/devices/system/cpu"
+COMPILER_REFUSAL = "a kernel must not be written by the compiler of torch"
+"""What a kernel is told that imports a hidden package; the verdict is known by it (rejection.py)."""
 TOOLS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "ld", "as", "ninja")
 
 
@@ -45,14 +47,16 @@ class Cell:
     limits: limits.Limits = field(default_factory=limits.Limits)
     readable: tuple[str, ...] = ()
     """Paths of the host that the worker may read beside what every worker may (`dsl.language.readable`)."""
+    hidden: tuple[str, ...] = ()
+    """Python packages that cannot be imported inside, by the worker or by a process that it starts (namespaces only)."""
 
     def as_message(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Cell:
-        changed = {"limits": limits.Limits.from_message(message["limits"]), "readable": tuple(message["readable"])}
-        return cls(**{**message, **changed})
+        lists = {name: tuple(message[name]) for name in ("readable", "hidden")}
+        return cls(**{**message, **lists, "limits": limits.Limits.from_message(message["limits"])})
 
     @property
     def home(self) -> str:
@@ -166,6 +170,8 @@ def _build_root(cell: Cell) -> None:
     for path in (*SYSTEM_FILES, *cell.readable):
         if os.path.exists(path) and not os.path.lexists(root + path):
             _bind(path, root, read_only=True)
+    for package in cell.hidden:
+        _cover(package, root)
     for path in DEVICES:
         _bind(path, root, read_only=False)
     os.makedirs(root + "/dev/shm", exist_ok=True)
@@ -216,6 +222,16 @@ def _bind(path: str, root: str, *, read_only: bool) -> None:
     system.mount(path, target, None, system.MS_BIND | system.MS_REC)
     if read_only:
         system.make_read_only(target)
+
+
+def _cover(package: str, root: str) -> None:
+    """Put a package that only says no in the place of a real one, whose top module this process has imported."""
+    top, *rest = package.split(".")
+    folder = os.path.join(os.path.dirname(os.path.realpath(str(sys.modules[top].__file__))), *rest)
+    if os.path.isdir(root + folder):
+        system.mount("tmpfs", root + folder, "tmpfs", system.MS_NOSUID | system.MS_NODEV, "mode=0755,size=64k")
+        _write(f"{root}{folder}/__init__.py", f"raise ImportError({COMPILER_REFUSAL!r})\n")
+        system.make_read_only(root + folder)
 
 
 def _become(uid: int) -> None:

@@ -95,7 +95,8 @@ class Session(Conversation):
         """Spawn the candidate, have it build and construct, and settle the weights."""
         needed = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
         limits = Limits(memory=3 * GIB + 12 * needed)
-        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=limits, readable=readable(self.kernel.dsl))
+        may_read, hidden = readable(self.kernel.dsl), () if self.setting else ("torch._inductor",)
+        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=limits, readable=may_read, hidden=hidden)
         self.level = self.candidate.level
         if self.level == "none":
             self.warnings.append("NO SANDBOX: this machine offers neither namespaces nor landlock; the kernel ran unconfined")

@@ -83,14 +83,15 @@ class Template:
         limits: Limits | None = None,
         folder: Path | None = None,
         readable: tuple[str, ...] = (),
+        hidden: tuple[str, ...] = (),
     ) -> Worker:
         """Fork a worker that runs `entry` ("referee", "candidate", "contender", or "module:function" of the judge). `folder` is
         the one place it may write; without it, it gets an empty one that vanishes with it. `readable` are paths of the host that
-        it may read beside what every worker may."""
+        it may read beside what every worker may, `hidden` Python packages that it cannot import."""
         limits = limits or Limits()
         reasons = []
         for mode in self._modes() if sandboxed else ["none"]:
-            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder, readable)
+            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder, readable, hidden)
             if worker is not None:
                 if sandboxed:
                     self.mode = mode
@@ -103,7 +104,14 @@ class Template:
         return [self.mode] if self.mode else list(MODES)
 
     def _try(
-        self, entry: str, mode: str, sandboxed: bool, limits: Limits, folder: Path | None, readable: tuple[str, ...]
+        self,
+        entry: str,
+        mode: str,
+        sandboxed: bool,
+        limits: Limits,
+        folder: Path | None,
+        readable: tuple[str, ...],
+        hidden: tuple[str, ...],
     ) -> tuple[Worker | None, str]:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         lifeline, holding = os.pipe()
@@ -116,7 +124,7 @@ class Template:
                 assert self._folder is not None
                 root = self._folder / f"worker-{number}"
                 root.mkdir()
-                cell = replace(self._cell(mode, root, folder, number, limits), readable=readable)
+                cell = replace(self._cell(mode, root, folder, number, limits), readable=readable, hidden=hidden)
                 reply = self._ask(
                     {"op": "spawn", "entry": entry, "cell": cell.as_message()}, [theirs.fileno(), lifeline, telling, printing]
                 )
