@@ -46,9 +46,11 @@ SMALL_BESIDE_PYTHON = 0.1
 
 @dataclass
 class Sighting:
-    """Samples of some blocks of calls, by mapped file ("" for code in no file), and how many they were."""
+    """Samples of some blocks of calls, by mapped file ("" for code in no file), and how many they were. `elsewhere` are those of
+    them that other processes than the kernel's own spent."""
 
     files: Counter[str] = field(default_factory=Counter)
+    elsewhere: Counter[str] = field(default_factory=Counter)
     calls: int = 0
     blocks: int = 0
 
@@ -127,7 +129,10 @@ class Observer:
             if pid not in places:
                 # A child that is gone already was most likely forked, and had its parent's map.
                 places[pid] = _executable(pid) or places[self._pid]
-            into.files[_file_at(places[pid], address)] += 1
+            path = _file_at(places[pid], address)
+            into.files[path] += 1
+            if pid != self._pid:
+                into.elsewhere[path] += 1
         into.calls += calls
         into.blocks += 1
 
@@ -175,7 +180,7 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
     """What a kernel on track pure may not have spent its time on, in words; empty when there is nothing to say.
 
     Few samples prove nothing. Time inside libtorch is normal as far as allocation (microseconds a call) and the copies that the
-    trace listed explain it; those are granted generously, at 2 GB/s."""
+    trace listed explain it; those are granted generously, at 2 GB/s. In another process they explain nothing: the trace is of this one."""
     blas, array, torch = seen.count(BLAS), seen.count(NUMPY), seen.count(TORCH)
     working = seen.total - seen.count(RUNTIME)
     if working < 12:
@@ -184,6 +189,11 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
         return f"{100 * blas / working:.0f} % of forward's CPU time was spent in a BLAS library"
     if array >= 8 and array > 0.3 * working:
         return f"{100 * array / working:.0f} % of forward's CPU time was spent in numpy"
+    afar = sum(number for path, number in seen.elsewhere.items() if TORCH.search(path))
+    if afar >= 5 and afar > 0.1 * working:
+        return (
+            f"{100 * afar / working:.0f} % of forward's CPU time was spent inside libtorch by another process that it started"
+        )
     explained = PER_CALL + PER_BLOCK * seen.blocks / max(1, seen.calls) + copied_bytes / 2e9
     beside_python = torch > SMALL_BESIDE_PYTHON * (working + seen.count(INTERPRETER))
     if torch >= 8 and torch > 0.3 * working and beside_python and seen.seconds_per_call(TORCH) > explained:
