@@ -30,6 +30,8 @@ class Knobs:
     """Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
     dynamic: int = knob(0, 0, 1, 4, sign="omp parallel")
     """Iterations of a parallel loop that a thread takes at a time from those left; 0: every thread gets its share beforehand."""
+    places: int = knob(4, 1, 2, 4, 8, sign="omp parallel")
+    """Places of memory that a loop over much of it visits in turn (streams.py)."""
     stream_bytes: int = knob(16 << 20, 1 << 20, 16 << 20, NEVER)
     """Calls that touch this many bytes stream outputs of at least a fourth of it to memory: half of the 32 MiB of last-level cache
     that servers have per core complex. Such an output is seldom in the cache before it is written, and a plain store would read it

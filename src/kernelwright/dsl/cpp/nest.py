@@ -421,7 +421,7 @@ class Nest:
         found: list[str] = []
         if self.around.ahead is None or not self.around.knobs.fetch:
             return found
-        var, step = self.around.ahead
+        var, step, then = self.around.ahead
         for place in self.elems.places:
             width = WIDTH[place.width]
             unit, move = place.offset.coefficient(inner.var), place.offset.coefficient(var)
@@ -432,7 +432,7 @@ class Nest:
             if distance is None or not FETCH_BYTES[0] <= abs(distance) * width <= FETCH_BYTES[1]:
                 continue
             self.around.touched[place.memory] = True
-            following = place.offset.substitute({var: poly(var) + step, inner.var: poly(start)})
+            following = place.offset.substitute({var: then, inner.var: poly(start)})
             loop = f"for (int64_t next = 0; next < {count}; next += {64 // width})"
             found.append(f"{loop} __builtin_prefetch(&{place.memory}[{to_c(following + poly('next'))}], 0, 2);")
         return found

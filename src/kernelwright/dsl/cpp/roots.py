@@ -55,7 +55,9 @@ class Surroundings:
     axis_names: list[str]
     used: set[str] = field(default_factory=set)
     streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
-    ahead: tuple[str, Poly] | None = None  # variable and step of the loop around: what its next iteration reads can be fetched
+    ahead: tuple[str, Poly, Poly] | None = (
+        None  # variable and step of the loop around, and where it goes next: that can be fetched
+    )
     knobs: Knobs = field(default_factory=Knobs)
     touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
 

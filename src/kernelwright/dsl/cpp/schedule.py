@@ -24,7 +24,7 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
-from kernelwright.dsl.cpp import product, scan, sort, stack
+from kernelwright.dsl.cpp import product, scan, sort, stack, streams
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
@@ -262,11 +262,11 @@ class Scheduler:
         self.out.append("}")
         self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
 
-    def inside(self, loop: LoopEffect) -> None:
+    def inside(self, loop: LoopEffect, following: Poly | None = None) -> None:
         self.trips.append(self.most(_trips(loop)))
         self.ready |= {item.inside for item in loop.carried}
         outside = self.around.ahead, self.around.touched
-        self.around.ahead, self.around.touched = (loop.var, loop.step), {}
+        self.around.ahead, self.around.touched = (loop.var, loop.step, following or poly(loop.var) + loop.step), {}
         self.block(loop.body)
         self.commit(loop)
         self.around.ahead, self.around.touched = outside
@@ -381,12 +381,19 @@ class Scheduler:
         self.work = Poly()
         self.in_parallel = True
         self.out.append("")
-        for item in chain:
-            self.out.append(_head(item) + (" {" if item is chain[-1] else ""))
+        finals = [item.final for item in loop.carried if item.final is not None]
+        reached = self.needed_inside(loop.body, finals)
+        places = streams.places_in_turn(chain, reached, self.around.tensors, self.around.ranges, self.around.knobs.places)
+        if places > 1:
+            turn, at = self.builder.fresh("visit"), self.builder.fresh("at")
+            self.around.taken.update((turn, at))
+            self.out += streams.heads(chain, places, turn, at)
+        else:
+            self.out += [_head(item) + (" {" if item is chain[-1] else "") for item in chain]
         for item in chain[:-1]:
             self.trips.append(self.most(_trips(item)))
             self.out += [f"// {e.text}" for e in item.body.effects if isinstance(e, CommentEffect)]
-        self.inside(chain[-1])
+        self.inside(chain[-1], streams.following(chain[-1], places) if places > 1 and len(chain) == 1 else None)
         for _ in chain[:-1]:
             self.trips.pop()
         self.out.append("}")
@@ -395,7 +402,7 @@ class Scheduler:
         amount = self.work.constant
         if amount is None or amount >= limit:
             test = f" if({to_c(self.work)} >= {limit})" if amount is None else ""
-            collapse = f" collapse({len(chain)})" if len(chain) > 1 else ""
+            collapse = f" collapse({len(chain)})" if len(chain) > 1 and places == 1 else ""
             grain = self.around.knobs.dynamic
             shares = f"dynamic, {grain}" if grain else "static"
             self.out[mark] = f"#pragma omp parallel for{collapse} schedule({shares}){test}"

@@ -200,7 +200,9 @@ class VectorBody:
                 continue
             step = "WIDE" if count == 1 else f"{count} * WIDE"
             fetched = nest.fetches(self.inner, self.start, step) if count == abreast else []
-            out.append(f"for (; {self.start} + {step} <= {high}; {self.start} += {step}) {{")
+            # written out whole, a short loop would read its row in another order, which the hardware cannot fetch ahead
+            together = "#pragma GCC unroll 1\n" if lanes and count > 1 else ""
+            out.append(f"{together}for (; {self.start} + {step} <= {high}; {self.start} += {step}) {{")
             out += [*self.step(count, streamed, fetched, lanes), "}"]
         if not even or extent is None or extent % 16:  # 16 floats: the widest vectors there are
             out += [f"for (int64_t {var} = {self.start}; {var} < {high}; ++{var}) {{", *tail, "}"]

@@ -14,6 +14,19 @@ template <typename F> FUNCTION F exp_of(F x) {
   const auto k = bits_of(shifted), h = k >> 1;
   return e * from_bits((h << 23) + 0x3f800000) * from_bits(((k - h) << 23) + 0x3f800000);
 }
+#if defined(__AVX512F__) && !defined(__clang__)
+// 2^(k/16) is looked up in a register and a short polynomial does the rest: two thirds of the steps; at most 1.5 ulp
+FUNCTION Vector exp_of(Vector x) {
+  const Vector roots = {0x1p+0f, 0x1.0b5586p+0f, 0x1.172b84p+0f, 0x1.2387a6p+0f, 0x1.306fep+0f, 0x1.3dea64p+0f, 0x1.4bfdaep+0f, 0x1.5ab07ep+0f,
+    0x1.6a09e6p+0f, 0x1.7a1148p+0f, 0x1.8ace54p+0f, 0x1.9c4918p+0f, 0x1.ae89fap+0f, 0x1.c199bep+0f, 0x1.d5818ep+0f, 0x1.ea4afap+0f};
+  x = at_least(at_most(x, 89.0f), -104.0f);
+  const Vector shifted = x * 0x1.715476p+0f + 0x1.8p19f, n = shifted - 0x1.8p19f;  // n in sixteenths
+  const Vector r = x - n * 0x1.62e4p-1f - n * 0x1.7f7d1cp-20f;
+  const Vector root = looked_up(roots, bits_of(shifted));
+  const Vector rest = ((0x1.5556p-3f * r + 0.5f) * r + 1.0f) * r;
+  return scaled_by(root * rest + root, n);
+}
+#endif
 FUNCTION double exp_of(double x) {
   x = x > 710.0 ? 710.0 : x;
   x = x < -746.0 ? -746.0 : x;
@@ -219,6 +232,33 @@ template <typename F> FUNCTION F erf_plus_one_of(F x) {
   const F tail = a >= 4.0f ? F{} : e * from_bits((bits_of(shifted) << 23) + 0x3f800000);
   return x < 0.0f ? tail : 2.0f - tail;
 }
+#if defined(__AVX512F__) && !defined(__clang__)
+// erfc(|x|) from one of sixteen polynomials, whose coefficients are looked up in registers; within 1.2e-7
+FUNCTION Vector erf_plus_one_of(Vector x) {
+  const Vector c0 = {0x1.b8287ap-1f, 0x1.311796p-1f, 0x1.81cd24p-2f, 0x1.ba36dap-3f, 0x1.c9296cp-4f, 0x1.a8973ap-5f, 0x1.612d88p-6f, 0x1.067844p-7f,
+    0x1.5bde74p-9f, 0x1.9a7c3ep-11f, 0x1.aeb468p-13f, 0x1.916fc8p-15f, 0x1.4c14c4p-17f, 0x1.e74a66p-20f, 0x1.3ce8d4p-22f, 0x1.6d338ep-25f};
+  const Vector c1 = {-0x1.1c62fap-2f, -0x1.f5f0cep-3f, -0x1.86e96ap-3f, -0x1.0cab62p-3f, -0x1.45e99cp-4f, -0x1.5ce596p-5f, -0x1.499d48p-6f, -0x1.12ceb4p-7f,
+    -0x1.94624ep-9f, -0x1.06918cp-10f, -0x1.2ce89ap-12f, -0x1.305394p-14f, -0x1.0f9e24p-16f, -0x1.abe0bap-19f, -0x1.296a92p-21f, -0x1.6ce1eep-24f};
+  const Vector c2 = {0x1.1c615ap-7f, 0x1.7872cep-6f, 0x1.e8a248p-6f, 0x1.d62b8cp-6f, 0x1.6ea75ep-6f, 0x1.dfbd44p-7f, 0x1.0bd0d4p-7f, 0x1.01a26p-8f,
+    0x1.ada76cp-10f, 0x1.37c944p-11f, 0x1.8ae6eep-13f, 0x1.b5630cp-15f, 0x1.a84582p-17f, 0x1.68d9fap-19f, 0x1.0d594cp-21f, 0x1.61243ap-24f};
+  const Vector c3 = {0x1.6f5452p-8f, 0x1.e1066p-9f, 0x1.c8144cp-11f, -0x1.7c9acap-10f, -0x1.4cb31ep-9f, -0x1.4374f2p-9f, -0x1.d664p-10f, -0x1.143dd2p-10f,
+    -0x1.0ea5p-11f, -0x1.c1ebeep-13f, -0x1.407e2ep-14f, -0x1.89dc9ep-16f, -0x1.a369a6p-18f, -0x1.84430cp-20f, -0x1.393866p-22f, -0x1.b9395cp-25f};
+  const Vector c4 = {-0x1.17421p-12f, -0x1.52c462p-11f, -0x1.67692ep-11f, -0x1.cb60cp-12f, -0x1.d03d74p-14f, 0x1.eb3da6p-14f, 0x1.9488p-13f, 0x1.596662p-13f,
+    0x1.b095fep-14f, 0x1.b0bb94p-15f, 0x1.664806p-16f, 0x1.f44fb2p-18f, 0x1.29e952p-19f, 0x1.30cdf2p-21f, 0x1.0d4d7p-23f, 0x1.9c79b8p-26f};
+  const Vector c5 = {-0x1.a86e9cp-14f, -0x1.737c84p-15f, 0x1.bbd308p-16f, 0x1.11895ap-14f, 0x1.f48534p-15f, 0x1.f5fb8ep-16f, 0x1.2ac038p-19f, -0x1.73d36ap-17f,
+    -0x1.980332p-17f, -0x1.11f1f6p-17f, -0x1.1576f8p-18f, -0x1.c45e12p-20f, -0x1.31c624p-21f, -0x1.5c7ff8p-23f, -0x1.525af6p-25f, -0x1.19cf1p-27f};
+  const Vector a = fabs_of(x), u = at_most(a, 0x1.fffffep+1f) * 4.0f - 0.5f;
+  const Vector shifted = u + 0x1.8p23f, v = u - (shifted - 0x1.8p23f);  // from the middle of its quarter
+  const Wholes k = bits_of(shifted);
+  Vector q = looked_up(c5, k) * v + looked_up(c4, k);
+  q = q * v + looked_up(c3, k);
+  q = q * v + looked_up(c2, k);
+  q = q * v + looked_up(c1, k);
+  q = q * v + looked_up(c0, k);
+  const Vector tail = a >= 4.0f ? Vector{} : q;
+  return x < 0.0f ? tail : 2.0f - tail;
+}
+#endif
 FUNCTION double erf_plus_one_of(double x) { return 1.0 + std::erf(x); }
 // == erfc_of
 template <typename T> FUNCTION T erfc_of(T x) { return std::erfc(x); }

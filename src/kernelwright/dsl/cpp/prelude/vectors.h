@@ -41,7 +41,9 @@ FUNCTION Vector floats_of(Wholes x) { return __builtin_convertvector(x, Vector);
 // The smaller of x and a limit; NaN stays NaN
 FUNCTION float at_most(float x, float limit) { return x > limit ? limit : x; }
 FUNCTION Vector at_most(Vector x, float limit) {
-#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX512F__) && !defined(__clang__)
+  return __builtin_ia32_minps512_mask(splat(limit), x, x, -1, 4);
+#elif defined(__AVX__) && !defined(__clang__)
   return __builtin_ia32_minps256(splat(limit), x);
 #else
   return x > limit ? limit : x;
@@ -50,7 +52,9 @@ FUNCTION Vector at_most(Vector x, float limit) {
 // == at_least
 FUNCTION float at_least(float x, float limit) { return x < limit ? limit : x; }
 FUNCTION Vector at_least(Vector x, float limit) {
-#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX512F__) && !defined(__clang__)
+  return __builtin_ia32_maxps512_mask(splat(limit), x, x, -1, 4);
+#elif defined(__AVX__) && !defined(__clang__)
   return __builtin_ia32_maxps256(splat(limit), x);
 #else
   return x < limit ? limit : x;
@@ -65,7 +69,9 @@ FUNCTION float with_sign(float x, float of) { return std::copysign(x, of); }
 FUNCTION Vector with_sign(Vector x, Vector of) { return (Vector)(((Wholes)x & 0x7fffffff) | ((Wholes)of & INT32_MIN)); }
 // == sqrt_of
 FUNCTION Vector sqrt_of(Vector x) {
-#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX512F__) && !defined(__clang__)
+  return __builtin_ia32_sqrtps512_mask(x, x, -1, 4);  // 4: rounds as everywhere
+#elif defined(__AVX__) && !defined(__clang__)
   return __builtin_ia32_sqrtps256(x);
 #else
   for (int lane = 0; lane < WIDE; ++lane) x[lane] = std::sqrt(x[lane]);
@@ -75,7 +81,9 @@ FUNCTION Vector sqrt_of(Vector x) {
 // == vector_max
 // NaN if either is NaN, in three instructions
 FUNCTION Vector vector_max(Vector a, Vector b) {
-#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX512F__) && !defined(__clang__)
+  const Vector m = __builtin_ia32_maxps512_mask(b, a, a, -1, 4);
+#elif defined(__AVX__) && !defined(__clang__)
   const Vector m = __builtin_ia32_maxps256(b, a);
 #else
   const Vector m = b > a ? b : a;
@@ -84,10 +92,22 @@ FUNCTION Vector vector_max(Vector a, Vector b) {
 }
 // == vector_min
 FUNCTION Vector vector_min(Vector a, Vector b) {
-#if defined(__AVX__) && !defined(__AVX512F__) && !defined(__clang__)
+#if defined(__AVX512F__) && !defined(__clang__)
+  const Vector m = __builtin_ia32_minps512_mask(b, a, a, -1, 4);
+#elif defined(__AVX__) && !defined(__clang__)
   const Vector m = __builtin_ia32_minps256(b, a);
 #else
   const Vector m = b < a ? b : a;
 #endif
   return b != b ? b : m;
 }
+// == looked_up
+// Each lane's entry of a table of sixteen, by the last four bits of its index
+#if defined(__AVX512F__) && !defined(__clang__)
+FUNCTION Vector looked_up(Vector table, Wholes at) { return __builtin_shuffle(table, at); }
+#endif
+// == scaled_by
+// x * 2^floor(n), also where 2^n itself would overflow
+#if defined(__AVX512F__) && !defined(__clang__)
+FUNCTION Vector scaled_by(Vector x, Vector n) { return __builtin_ia32_scalefps512_mask(x, n, x, -1, 4); }
+#endif
