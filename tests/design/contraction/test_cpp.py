@@ -36,6 +36,8 @@ GEMMS = [
     ((20, 24, 40), "nn", torch.float64),
     ((20, 32, 40), "nn", torch.bfloat16),  # converted straight into panels
     ((20, 24, 40), "nn", torch.int8),
+    ((30, 128, 2048), "nn", torch.float32),  # rows of a meet in one set of the first cache; the first sums overwrite the tile
+    ((13, 80, 1024), "nn", torch.float64),
 ]
 
 
@@ -50,6 +52,16 @@ def test_products(shape: tuple[int, int, int], turned: str, dtype: torch.dtype) 
     tolerance = 1e-2 if dtype is torch.bfloat16 else 1e-5
     out = built(sketch, {"a": a, "b": b}).double()
     torch.testing.assert_close(out, expected, rtol=tolerance, atol=tolerance * float(expected.abs().max()))
+
+
+def test_the_first_product_overwrites_only_where_it_covers_the_tile() -> None:
+    """What a thread left in its scratch memory must not reach a later sum, also where tiles run over the end."""
+    for m, n, k in ((512, 256, 1024), (509, 251, 1021)):
+        a, b = torch.randn(m, k), torch.randn(k, n)
+        sketch = gemm_sketches(a, b, machine=Machine(level2=32 << 10))[0]
+        for factor in (1.0, torch.nan, 1.0):
+            out = built(sketch, {"a": a * factor, "b": b})
+        torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-3)
 
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from kernelwright.design.contraction import tiles
 from kernelwright.design.contraction.blocks import (
     accumulator,
     add,
@@ -147,15 +148,16 @@ class _Gemm:
         side = 256 if self.machine.level2 // size >= 100_000 else 128
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
-        # measured: panels made beforehand like long sums; a B that every task packs anew likes tall tiles, a copied A wide and short ones
-        ideal = (128, side, 1024) if self.panelled else (side, side // 2, 384)
+        elif self.machine.vectors and p.k > 0:
+            return self._even_blocks(side)
+        ideal = (side, side // 2, 384)
         if p.a_inner == "m":
             ideal = (side, side, 256)
         elif not self.panelled and p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
-            ideal = (2 * side, side, 256)  # a large B comes from memory each time it is packed: seldom, then
+            ideal = (2 * side, side, 256)
+        deep = self._deep(ideal[2])
         wide = self.whole_panels(block(p.n, ideal[1], 16))
         tall = block(p.m, ideal[0], 6)
-        deep = p.k if p.k <= ideal[2] * 9 // 8 else block(p.k, ideal[2] * 15 // 16, 8)
         wanted = 2 * self.machine.threads
         while self._tiles(tall, wide) < wanted:
             lower, narrower = smaller(p.m, tall, 32, 6), self.whole_panels(smaller(p.n, wide, 32, 16))
@@ -166,6 +168,24 @@ class _Gemm:
             else:
                 break
         return tall, wide, deep
+
+    def _even_blocks(self, side: int) -> tuple[int, int, int]:
+        """Tiles that keep all threads of a CPU busy to the end. Measured: panels made beforehand like long sums; a B that every task
+        packs anew likes tall tiles, a copied A wide ones."""
+        p = self.p
+        most, deep, copies = (2 * side, side // 2), 2 * side, tiles.Copies(6, 20)
+        if self.panelled:
+            most, deep, copies = (side, side), 4 * side, tiles.Copies(6, 0)
+        elif p.a_inner == "m":
+            most, deep, copies = (side, side), side, tiles.Copies(16, 20)
+        elif p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
+            most = (2 * side, side)  # a large A comes from memory for every column of tiles
+        tall, wide = tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.threads, most, copies)
+        return tall, self.whole_panels(wide), self._deep(deep)
+
+    def _deep(self, ideal: int) -> int:
+        """How much of k is summed at a time."""
+        return self.p.k if self.p.k <= ideal * 9 // 8 else block(self.p.k, ideal * 15 // 16, 8)
 
     def whole_panels(self, wide: int) -> int:
         """The width of a tile, rounded up where B is kept in panels."""

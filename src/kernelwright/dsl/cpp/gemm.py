@@ -7,8 +7,9 @@ of registers are compile-time constants of the machine that builds it.
 Layouts, for `C[m, n] (+)= A[m, k] @ B[k, n]`, all of one element type T (float, double, int32_t, int64_t):
 
 * A needs no packing: its elements are broadcast, so any strides do (`a_row` per row, and per contraction loop). Measured on
-  Zen 3: reading A in place is faster than copying it, also at power-of-two pitches (mm 256 x 2048 x 256: 88 against 80 GFLOP/s).
-  An A that lies along m is the exception: `[ceil(m / BLOCK_ROWS)][k][BLOCK_ROWS]`, with blocks `a_block` apart, reads 4 % faster
+  Zen 3: reading A in place is faster than copying it, also at power-of-two pitches (mm 256 x 2048 x 256: 88 against 80 GFLOP/s),
+  as long as a block has no more rows than a set of the first cache has lines (`gemm_crowded`). An A that lies along m is the
+  exception: `[ceil(m / BLOCK_ROWS)][k][BLOCK_ROWS]`, with blocks `a_block` apart, reads 4 % faster
   than rows of k, and far faster than in place at some pitches.
 * B must be contiguous along n. Either in place (`b_panel = PANEL<T>`, any pitch along k; reads whole vectors, so n must be a
   multiple of LANES<T> or the memory behind the tile readable), or as panels: `[ceil(n / PANEL)][k][PANEL]`, zero-filled, with
@@ -128,17 +129,40 @@ __attribute__((noinline)) void gemm_block(
   gemm_strips<T, BLOCK_ROWS, 1>(m, j, end, outer, middle, inner, a, a_row, a_block, b, b_panel, c, c_row, fresh);
 }
 
+// Rows of A that lie a multiple of 4 KiB apart meet in one set of the first cache (8 to 12 lines). A block of more rows than that is
+// copied, CHUNK columns at a time, before the strips of B read it again and again (Zen 4, 1024 x 1024 x 1024: 99 against 94 GFLOP/s).
+template <typename T>
+inline void gemm_crowded(
+    long m, long n, long k, const T* a, long a_row, const T* b, long b_step, long b_panel, T* c, long c_row, bool fresh) {
+  constexpr int CHUNK = 1024 / sizeof(T), PITCH = CHUNK + 64 / sizeof(T);
+  alignas(64) T rows[BLOCK_ROWS * PITCH];
+  for (long x = 0; x < k; x += CHUNK) {
+    const long deep = k - x < CHUNK ? k - x : CHUNK;
+    for (long r = 0; r < m; r++) __builtin_memcpy(rows + r * PITCH, a + r * a_row + x, deep * sizeof(T));
+    gemm_block<T>(
+        m, n, Step{1, 0, 0}, Step{1, 0, 0}, Step{deep, 1, b_step}, rows, PITCH, 0, b + x * b_step, b_panel, c, c_row,
+        fresh && x == 0);
+  }
+}
+
 // The operand that all of the other passes by should be the smaller one: where B is packed and no larger than A, a few rows of A
 // (cache level 1, read from memory just once) meet all of B (cache level 2).
 template <typename T>
 inline void gemm_tile(
     long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, long a_block, const T* b, long b_panel,
     T* c, long c_row, bool fresh) {
-  const long rows = b_panel != PANEL<T> && n <= m ? BLOCK_ROWS : m;
-  for (long i = 0; i < m; i += rows)
-    gemm_block<T>(
-        m - i < rows ? m - i : rows, n, outer, middle, inner, a + i / BLOCK_ROWS * a_block, a_row, a_block, b, b_panel,
-        c + i * c_row, c_row, fresh);
+  constexpr int R = BLOCK_ROWS;
+  const bool crowded = R > 8 && m > 8 && n >= 4 * LANES<T> && inner.a == 1 && a_row * sizeof(T) % 4096 == 0 && a_row != 0 &&
+                       a_block == R * a_row && outer.count == 1 && middle.count == 1;
+  const long rows = crowded || (b_panel != PANEL<T> && n <= m) ? R : m;
+  for (long i = 0; i < m; i += rows) {
+    const long high = m - i < rows ? m - i : rows;
+    if (crowded)
+      gemm_crowded<T>(high, n, inner.count, a + i * a_row, a_row, b, inner.b, b_panel, c + i * c_row, c_row, fresh);
+    else
+      gemm_block<T>(
+          high, n, outer, middle, inner, a + i / R * a_block, a_row, a_block, b, b_panel, c + i * c_row, c_row, fresh);
+  }
 }
 """
 
@@ -176,11 +200,12 @@ inline void pack_rows(long k, long n, const T* b, long b_row, T* panels) {
   }
 }
 
-// Panels of B from memory that is contiguous along k: squares of LANES x LANES are transposed in registers.
+// Panels of B from memory that is contiguous along k: squares are transposed in registers. Wider ones than eight floats a side take more
+// shuffles than they save loads (Zen 4: 0.16 against 0.29 ns an element), and sixteen rows may meet in one set of the first cache.
 template <typename T>
 inline void pack_columns(long k, long n, const T* b, long b_column, T* panels) {
-  typedef typename VectorOf<T>::type V;
-  constexpr int L = LANES<T>;
+  constexpr int L = LANES<T> < int(32 / sizeof(T)) ? LANES<T> : 32 / sizeof(T);
+  typedef T V __attribute__((vector_size(L * sizeof(T)), aligned(sizeof(T)), may_alias));
   for (long p = 0; p < n; p += PANEL<T>)
     for (long s = p; s < p + PANEL<T>; s += L) {
       T* out = panels + p * k + (s - p);

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
 from kernelwright.dsl.cfamily.types import WIDTH
-from kernelwright.dsl.cfamily.values import VIEWS, CommentEffect, LoopEffect, Storage, Value
+from kernelwright.dsl.cfamily.values import VIEWS, Carried, CommentEffect, LoopEffect, Storage, Value
 from kernelwright.dsl.cpp import gemm
 from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.dsl.cpp.nest import Fill, Nest
@@ -200,7 +200,7 @@ def begin_sum(scheduler: Scheduler, value: Value, *, whole: bool) -> str:
             scheduler.make(inner)
     if acc is not None and acc.op == "stored" and scheduler.usage.consumers.get(acc) == 1 and acc.home is value.home:
         value.storage = acc.storage
-        return "false"
+        return scheduler.first_sums.get(acc, "false")
     carried = _rescaled(scheduler, acc, value) if acc is not None else None
     if acc is not None and carried is not None:
         scheduler.emit(Nest(scheduler.around, value.shape, [Fill(carried, acc, ())], set()), value.shape)
@@ -214,6 +214,33 @@ def begin_sum(scheduler: Scheduler, value: Value, *, whole: bool) -> str:
         acc = scheduler.builder.number(0, value.dtype, value.shape)
     scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
     return "false"
+
+
+def first_sum(scheduler: Scheduler, loop: LoopEffect, item: Carried) -> str | None:
+    """The C text of "this is the first iteration" for a carried tile of zeros that the body only adds one product to, which covers all
+    of it: that product then overwrites the tile, and nobody has to set it to zero. None if the tile must be."""
+    value, zero = item.final, item.initial
+    trips = loop.stop - loop.start
+    if value is None or value.op != "gemm" or len(value.shape) != 2 or value.home is not loop.body:
+        return None
+    if zero is None or zero.op != "const" or zero.data != 0 or value.args[2:] != (item.inside,):
+        return None
+    if scheduler.usage.consumers.get(item.inside) != 1 or trips.constant is None or trips.constant <= 0:
+        return None
+    for operand, axis in zip(value.args[:2], (0, 1), strict=True):
+        extent = _covered(scheduler, operand, value, axis)
+        if extent is not None and extent != value.shape[axis]:
+            return None
+    return f"{loop.var} == {to_c(loop.start)}"
+
+
+def _covered(scheduler: Scheduler, operand: Value, value: Value, axis: int) -> Poly | None:
+    """How much of a product's axis an operand reaches where it is read in place; None: it is computed, and reaches all of it."""
+    panels = panels_in_memory(scheduler, operand, value, 64 // WIDTH[value.dtype]) if axis else None
+    if panels is not None:
+        return panels.columns
+    found = view(scheduler, operand, value)
+    return None if found is None else (found.columns if axis else found.rows)
 
 
 def _rescaled(scheduler: Scheduler, acc: Value, value: Value) -> Storage | None:

@@ -51,6 +51,9 @@ class Scheduler:
     trips: list[Poly] = field(default_factory=list)
     in_parallel: bool = False
     scratch: list[Storage] = field(default_factory=list)
+    first_sums: dict[Value, str] = field(
+        default_factory=dict
+    )  # carried tiles that the first product overwrites, and when that is
     pads_rows: int = (
         0  # rank-2 tiles at least this wide start their rows at multiples of a vector (0: none), for matrix products
     )
@@ -314,7 +317,10 @@ class Scheduler:
                 item.storage.name, item.storage.pitch = initial.storage.name, initial.storage.pitch
                 continue
             self.declare_storage(item.storage)
-            if initial is not None:
+            first = product.first_sum(self, loop, item)
+            if first is not None:
+                self.first_sums[item.inside] = first
+            elif initial is not None:
                 self.emit(Nest(self.around, initial.shape, [Fill(item.storage, initial, ())], set()), initial.shape)
 
     @staticmethod
