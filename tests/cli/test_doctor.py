@@ -27,12 +27,12 @@ def test_clang_alone_is_enough_for_cpp() -> None:
     assert doctor.ways({**NOTHING, "clang++": "clang++ 19.1"}, PACKAGES, [])[0].state == "ready"
 
 
-def test_what_is_not_built_yet_is_never_called_ready() -> None:
+def test_a_device_that_torch_cannot_reach_is_never_called_ready() -> None:
     rows = doctor.ways(dict.fromkeys(doctor.COMPILERS, "1.0"), dict.fromkeys(doctor.PACKAGES, "1.0"), ["a GPU"])
     states = {(row.language, row.way): row.state for row in rows}
     assert states["cpp", "native"] == states["python", "native"] == "ready"
     assert states["triton", "interpreter"] == "ready"
-    assert {states[name, "device"] for name in ("triton", "tilelang", "cuda_c")} == {"not built yet"}
+    assert {states[name, "device"] for name in ("triton", "tilelang", "cuda_c")} == {"missing"}
 
 
 def test_a_missing_package_comes_with_the_command_that_adds_it() -> None:

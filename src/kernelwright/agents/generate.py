@@ -22,7 +22,7 @@ from kernelwright.agents.minds import Minds
 from kernelwright.agents.watch import Watch
 from kernelwright.agents.workbench import Job, Workbench
 from kernelwright.errors import KernelwrightError
-from kernelwright.judge import Judge, offdevice
+from kernelwright.judge import Judge
 from kernelwright.judge.verdict import Verdict
 
 __all__ = ["Generated", "Job", "NothingFound", "generate"]
@@ -135,8 +135,8 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
     """The built-in mind's best kernel, and all that were judged. A rejected draft is put down with its reason, and the next tried."""
     job = bench.job
     watch.say("designing")
-    if job.timing and offdevice.setting(job.dsl, job.target) is None:
-        bench.judge.prepare(job.task, compile_contender=job.compile_contender, contenders=job.contenders)
+    if job.timing:
+        bench.judge.prepare(job.task, job.dsl, job.target, compile_contender=job.compile_contender, contenders=job.contenders)
     drafts = bench.drafts()
     journal.step("designed", f"{len(drafts)} drafts of the built-in mind", result=drafts[0].sketch, notes=list(drafts[0].notes))
     best: Attempt | None = None

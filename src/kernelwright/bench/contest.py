@@ -24,7 +24,7 @@ from kernelwright.bench.models import Models, paid
 from kernelwright.bench.probe import probe
 from kernelwright.bench.record import Options, Outcome, Record, Step
 from kernelwright.errors import KernelFileError, KernelwrightError, TaskError
-from kernelwright.judge import Judge, offdevice
+from kernelwright.judge import Judge
 from kernelwright.judge.verdict import Track, Verdict
 from kernelwright.task import Task
 
@@ -85,8 +85,11 @@ class Contest:
         if found.outcome is not None or found.task is None:
             return {**seen, **_outcome(found.outcome or "failed", found.reason)}
         (folder.path / "task.py").write_text(found.task.source)
-        if self.options.timing and offdevice.setting(self.options.dsl, self.options.target) is None:
-            self.judge.prepare(found.task, compile_contender="compile" in self.options.contenders, contenders=self._further())
+        if self.options.timing:
+            compiles = "compile" in self.options.contenders
+            self.judge.prepare(
+                found.task, self.options.dsl, self.options.target, compile_contender=compiles, contenders=self._further()
+            )
         if kernel is not None:
             return {**seen, **self._judge(found.task, kernel, folder)}
         return {**seen, **self._generate(found.task, folder, entry.key)}

@@ -24,7 +24,7 @@ PACKAGES = ("torch", "triton", "tilelang")
 
 @dataclass(frozen=True)
 class Way:
-    """One way to execute one language. `state`: ready, missing (then `add` says how to get it), or not built yet."""
+    """One way to execute one language. `state`: ready, or missing (then `add` says how to get it)."""
 
     language: str
     way: str
@@ -79,7 +79,7 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
 
 
 def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus: list[str]) -> list[Way]:
-    """Languages × ways to execute them. What Kernelwright itself cannot do yet is said to be so, whatever is installed."""
+    """Languages × ways to execute them."""
     from kernelwright.dsl.language import installed
 
     compiler = compilers["g++"] or compilers["clang++"]
@@ -93,14 +93,26 @@ def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus
         add = "" if has else f"pip install {package}" if package else "install the CUDA toolkit"
         without = "emulator" if language == "cuda_c" else "interpreter"
         gpu = gpus[0] if gpus else "no GPU found"
-        rows.append(Way(language, "device", "not built yet", f"{gpu}; {has or f'{need} missing'}", add))
+        rows.append(on_device(language, bool(has), f"{gpu}; {has or f'{need} missing'}", add))
         runs, told = bool(has), has or f"{need} missing"
         if language == "cuda_c":  # the emulator is built by the C++ compiler; nvcc only compiles for targets
             runs, told = bool(compiler), f"{compiler or 'g++ missing'}; {has or 'no nvcc, so nothing is compiled for targets'}"
-        state = "not built yet" if language not in installed() else "ready" if runs else "missing"
-        rows.append(Way(language, without, state, told, add))
+        rows.append(Way(language, without, "ready" if runs else "missing", told, add))
     known = {row.language for row in rows}
     return [*rows, *(outside(name) for name in installed() if name not in known)]
+
+
+def on_device(language: str, has: bool, told: str, add: str) -> Way:
+    """Whether kernels of a GPU language run on a GPU of this machine: one that is attached, that torch can reach."""
+    from kernelwright.judge.device import torch_device
+    from kernelwright.target.attached import attached
+
+    here = attached()
+    if here is None:
+        return Way(language, "device", "missing", told, "attach a GPU")
+    if not torch_device(here):
+        return Way(language, "device", "missing", f"{told}; torch was built for the CPU", f"install torch for {here.kind}")
+    return Way(language, "device", "ready" if has else "missing", told, add)
 
 
 def outside(name: str) -> Way:
@@ -216,7 +228,7 @@ def _show(report: dict[str, Any]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for title in ("language", "runs by", "state", "with", "to add it"):
         table.add_column(title)
-    colours = {"ready": "green", "missing": "red", "not built yet": "dim"}
+    colours = {"ready": "green", "missing": "yellow"}
     for way in report["ways"]:
         colour = colours[way["state"]]
         table.add_row(way["language"], way["way"], f"[{colour}]{way['state']}[/{colour}]", way["detail"], way["add"])

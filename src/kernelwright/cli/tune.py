@@ -35,7 +35,7 @@ def tune_command(
     kernel = Kernel.from_path(what, dsl=dsl) if task is not None else None
     chosen = dsl or (kernel.dsl if kernel is not None else "cpp")
     language(chosen)
-    if offdevice.setting(chosen, "auto") is not None:
+    if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
     found = Task.from_path(task if task is not None else what)
     order = Order(

@@ -57,7 +57,8 @@ class Language(Protocol):
     """One DSL. `lower` raises SketchError for what it cannot express; `facts` is what `doctor` shows.
 
     Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `stage` (the name of a
-    module with the functions of `Stage`). Without them a kernel is executed natively. `reads` (paths of the host that its kernels
+    module with the functions of `Stage`). Without them a kernel is executed natively. `devices` (kinds of targets that its kernels run
+    on where one is attached: "cuda" if not said). `reads` (paths of the host that its kernels
     must be able to read beyond Python, the compiler and the system's libraries: a driver's registry) and `sign` (a regular
     expression that a file of the language matches). A language whose coder can write one sketch in several ways is a `ManyWays`."""
 

@@ -26,6 +26,7 @@ import torch
 
 from kernelwright.dsl.language import CompileFailed
 from kernelwright.judge import bundle
+from kernelwright.judge.accelerator import DeviceStopwatch
 from kernelwright.judge.channel import Channel, Message, close_all
 from kernelwright.judge.stopwatch import Stopwatch
 from kernelwright.judge.trace import Trace
@@ -79,7 +80,7 @@ class Contender:
         if op == "collect":
             return self.collect(int(message["call"]), hold=message["hold"] is True)
         if op == "held":
-            return _reply_with({"held": self.held[int(message["index"])]})
+            return _reply_with({"held": self.stopwatch.host(self.held[int(message["index"])])})
         if op == "forget":
             self.held.clear()
             return {"ok": True}, []
@@ -103,6 +104,8 @@ class Contender:
         """Run the kernel file and construct its class under the seed, as the referee constructed the reference."""
         args, kwargs = _unpack(message["init"], fd, writable=True)
         torch.set_num_threads(int(message["threads"]))
+        if message.get("device"):
+            self.stopwatch = DeviceStopwatch(self.call, str(message["device"]))
         if message.get("stage"):
             self.stage = self.stages[message["stage"]]
             self.stage.install(message["target"])
@@ -116,6 +119,8 @@ class Contender:
             self.model = kind(*args, **kwargs)
         if hasattr(self.model, "eval"):
             self.model.eval()
+        if message.get("device") and hasattr(self.model, "to"):
+            self.model.to(self.stopwatch.device)
         return {"ok": True, "state": _state(self.model)}, []
 
     def weights(self, message: Message, fd: int) -> tuple[Message, list[int]]:
@@ -131,20 +136,21 @@ class Contender:
             if tensor.shape != value.shape or tensor.stride() != value.stride() or tensor.dtype != value.dtype:
                 raise ValueError("the inputs have another layout")
             if value.numel():
-                _memmove(tensor.data_ptr(), value.data_ptr(), _extent(value))
+                _overwrite(tensor, value)
         return {"ok": True}, []
 
     def collect(self, call: int, *, hold: bool) -> tuple[Message, list[int]]:
         """Outputs of a call of the last block, and its inputs as the call left them. Then the inputs are overwritten: an output
         that secretly is an input will differ when it is sent again."""
         outputs, inputs = self.stopwatch._outputs[call], self.stopwatch._sets[call]
-        odd = oddity(outputs)
+        odd = oddity(outputs, self.stopwatch.device)
         if odd:
             return {"ok": True, "odd": odd}, []
-        reply, fds = _reply_with({"outputs": outputs, "inputs_after": inputs})
+        host = self.stopwatch.host
+        reply, fds = _reply_with({"outputs": host(outputs), "inputs_after": host(inputs)})
         for tensor in _leaves(inputs):
             if tensor.numel():
-                _memset(tensor.data_ptr(), 1, _extent(tensor))
+                _spoil(tensor)
         if hold:
             self.held.append(outputs)
         return reply, fds
@@ -198,10 +204,10 @@ def _is_build_failure(error: BaseException) -> bool:
     ) or getattr(error, "while_loading", False)
 
 
-def oddity(tree: Any) -> str:
+def oddity(tree: Any, device: str = "cpu") -> str:
     """What is not plain about an output: a subclass or a lazy object may do its work only when it is looked at."""
     if type(tree) is _Tensor:
-        if tree.device.type != "cpu" or tree.layout is not torch.strided:
+        if tree.device.type != device or tree.layout is not torch.strided:
             return f"an output is a {tree.layout} tensor on {tree.device}"
         return ""
     if isinstance(tree, _Tensor):
@@ -209,9 +215,9 @@ def oddity(tree: Any) -> str:
     if tree is None or type(tree) in (bool, int, float, str):
         return ""
     if type(tree) in (list, tuple) or type(tree).__module__ == "torch.return_types" or _is_named_tuple(tree):
-        return next(filter(None, map(oddity, tree)), "")
+        return next(filter(None, (oddity(item, device) for item in tree)), "")
     if type(tree) is dict or type(tree).__name__ == "OrderedDict":
-        return next(filter(None, map(oddity, tree.values())), "")
+        return next(filter(None, (oddity(item, device) for item in tree.values())), "")
     return f"an output is a {type(tree).__name__}, not a torch.Tensor"
 
 
@@ -235,6 +241,21 @@ def _run_file(source: str) -> Any:
             error.while_loading = True  # type: ignore[attr-defined]
         raise
     return module
+
+
+def _overwrite(tensor: Any, value: Any) -> None:
+    """Other values into a tensor, on the host past everything that could notice it."""
+    if tensor.is_cpu:
+        _memmove(tensor.data_ptr(), value.data_ptr(), _extent(value))
+    else:
+        tensor.data.copy_(value)
+
+
+def _spoil(tensor: Any) -> None:
+    if tensor.is_cpu:
+        _memset(tensor.data_ptr(), 1, _extent(tensor))
+    else:
+        tensor.data.fill_(1)
 
 
 def _extent(tensor: Any) -> int:

@@ -36,6 +36,9 @@ BLOCK_SECONDS = 0.006
 SLOW_BLOCK_SECONDS = 0.5
 MAX_CALLS = 64
 MIN_ROUNDS, MAX_ROUNDS = 7, 40
+DEVICE_BLOCK_BYTES = 512 << 20
+"""Of inputs and outputs in one block, where a target's sheet says nothing of a cache: all calls of a block are held until it ends."""
+MAX_DEVICE_CALLS = 8
 ENOUGH = 0.01
 """Half-width of the interval at which more rounds would teach nothing."""
 SLOW_SECONDS = 1.0
@@ -82,16 +85,18 @@ def measure(
     target: Target,
     threads: int,
     budget_s: float = 5.0,
+    device: bool = False,
 ) -> Measurement:
-    """Time the candidate against its rivals. Workers must be loaded and idle; they are left paused or released."""
+    """Time the candidate against its rivals. Workers must be loaded and idle; they are left paused or released. On a `device` each
+    call finds a cold cache, and what eager takes there is found out in the warm-up (the facts are the host's)."""
     work = Work.from_facts(facts)
     eager_seconds = float(facts.get("eager_seconds") or 1e-3)
-    plan = plan_blocks(eager_seconds, work.read_bytes + work.written_bytes, target.last_level_cache)
+    plan = plan_blocks(eager_seconds, work.read_bytes + work.written_bytes, target.last_level_cache or DEVICE_BLOCK_BYTES)
     lanes = [Lane("candidate", candidate, 120 + 1000 * eager_seconds), Lane("eager", eager, TRUSTED_SECONDS)]
     if compiled is not None:
         lanes.append(Lane("compiled", compiled, TRUSTED_SECONDS))
     lanes += [Lane(name, worker, TRUSTED_SECONDS) for name, worker in (others or {}).items()]
-    race = _Race(lanes, referee, plan)
+    race = _Race(lanes, referee, plan, device=device)
     try:
         with foremost():
             finding = race.run(budget_s)
@@ -115,10 +120,12 @@ def _said(reply: Message) -> str:
 class _Race:
     """The rounds of one measurement."""
 
-    def __init__(self, lanes: list[Lane], referee: Worker, plan: Plan) -> None:
+    def __init__(self, lanes: list[Lane], referee: Worker, plan: Plan, *, device: bool) -> None:
         self.lanes = {lane.name: lane for lane in lanes}
         self.referee = referee
         self.plan = plan
+        self.device = device
+        self.eager_call = 0.0
         self.dice = random.SystemRandom()
         self.eager_again: list[Block] = []
         self.warnings: list[str] = []
@@ -133,6 +140,9 @@ class _Race:
             self._round(record=False)
             if self.last_call > SLOW_SECONDS:
                 break
+            if self.device:
+                calls = min(MAX_DEVICE_CALLS, max(1, int(BLOCK_SECONDS / max(self.eager_call, 1e-7))))
+                self.plan = Plan(calls, MIN_ROUNDS, pair_eager=True)
         start = time.monotonic()
         verify_seconds = 0.0
         for number in range(MAX_ROUNDS):
@@ -175,6 +185,8 @@ class _Race:
                         raise
                     self._lose(lane, error)
                     continue
+                if name == "eager":
+                    self.eager_call = block.seconds
                 if name == "candidate":
                     self.last_call = block.wall / calls
                     lane.timeout = 30 + 100 * calls * self.last_call
@@ -277,4 +289,5 @@ class _Race:
             noise=noise,
             rounds=len(candidate),
             threads=threads,
+            cache="cold" if self.device else "warm",
         )

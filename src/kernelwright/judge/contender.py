@@ -1,7 +1,7 @@
 """A trusted contender's process: runs the reference itself, eager, under torch.compile or as a plug-in does, so that a
 kernel has a rival to race.
 
-In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads}; `compile`, which calls
+In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads, device}; `compile`, which calls
 it twice on inputs of its own drawing and so compiles it; then the stopwatch's `time_*` messages. Out: replies with `ok`.
 The calling path is that of a candidate: one `no_grad` around one call, the same stopwatch, the same thread count, the same
 allocator.
@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from kernelwright.judge.accelerator import DeviceStopwatch
 from kernelwright.judge.channel import Channel, ChannelClosed, Message, close_all
 from kernelwright.judge.stopwatch import Stopwatch
 from kernelwright.task import Task
@@ -50,6 +51,8 @@ class Rival:
         if op == "compile":
             started = time.monotonic()
             inputs = self.loaded.draw(1)[0]
+            if isinstance(self.stopwatch, DeviceStopwatch):
+                inputs = self.stopwatch.place(inputs)
             for _ in range(2):
                 self.call(inputs)
             return {"ok": True, "seconds": time.monotonic() - started}, []
@@ -61,6 +64,9 @@ class Rival:
         task = Task.from_source(message["source"], path=message["path"], class_name=message["class_name"])
         self.loaded = load_task(task)
         self.model = self.loaded.construct(int(message["init_seed"]))
+        if message.get("device"):
+            self.stopwatch = DeviceStopwatch(self.call, str(message["device"]))
+            self.model.to(self.stopwatch.device)
         mode = str(message["mode"])
         if mode != "eager":
             _prepare_compiler(Path.cwd())

@@ -1,7 +1,8 @@
-"""Languages whose device is not at hand: how such a kernel is executed, and what its compiler says for the targets asked for.
+"""Languages of a device: how such a kernel is executed here, and what its compiler says for the targets asked for.
 
-In: the language of a kernel and the names of targets. Out: `Setting` (None for a language that runs natively), then `CompiledFor`
-of each target from the figures that the candidate's process reports. The compiler ran there, because it executes foreign code; so
+In: the language of a kernel and the names of targets. Out: `Setting` (None for a language that runs natively): on the device where
+one is attached that the language and torch can reach, else in an interpreter or emulator; then `CompiledFor` of each target from
+the figures that the candidate's process reports. The compiler ran there, because it executes foreign code; so
 its figures are taken as plain numbers, and occupancy and the predicted time are worked out here.
 """
 
@@ -13,6 +14,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from kernelwright.errors import ConfigError
+from kernelwright.judge.device import torch_device
 from kernelwright.judge.roofline import Work
 from kernelwright.judge.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.target import Target
@@ -27,12 +29,13 @@ MOST_KERNELS = 64
 
 @dataclass(frozen=True)
 class Setting:
-    """How a kernel of a language is executed without its device."""
+    """How a kernel of a device's language is executed: by a `stage` without the device, or on the `device` (torch's name of it)."""
 
     dsl: str
     execution: Execution
     stage: str
     targets: tuple[Target, ...]
+    device: str = ""
 
     def sheet(self, number: int = 0) -> dict[str, Any]:
         """A target as plain data, for the candidate's process."""
@@ -41,7 +44,7 @@ class Setting:
 
 def setting(dsl: str, target: str = "auto") -> Setting | None:
     """The setting for a language, or None when its kernels run natively. `target` is a name, several names with commas, or
-    "auto"; "cpu" means auto too, since that is where an interpreter runs."""
+    "auto": the device that is attached, if any. "cpu" means without the device, since that is where an interpreter runs."""
     entry = next((entry for entry in entry_points(group="kernelwright.dsl") if entry.name == dsl), None)
     if entry is None:
         return None
@@ -49,9 +52,13 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
     stage = getattr(language, "stage", None)
     if stage is None:
         return None
-    names = [name.strip() for name in target.split(",") if name.strip()]
-    if not names or names[0] in ("auto", "cpu"):
-        here = attached()
+    names = [name.strip() for name in target.split(",") if name.strip()] or ["auto"]
+    here = attached()
+    if here is not None and names in (["auto"], [here.name]) and here.kind in getattr(language, "devices", ("cuda",)):
+        device = torch_device(here)
+        if device:
+            return Setting(dsl, "device", "", (here,), device)
+    if names[0] in ("auto", "cpu"):
         names = [getattr(language, "default_target", DEFAULT_TARGET)]
         targets = (here,) if here is not None else tuple(Target.load(name) for name in names)
     else:
@@ -60,6 +67,12 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
         if each.kind == "cpu":
             raise ConfigError(f"{dsl} kernels are for GPUs; {each.name} is none")
     return Setting(dsl, getattr(language, "execution", "interpreter"), stage, targets)
+
+
+def timed(dsl: str, target: str = "auto") -> bool:
+    """Whether a kernel of this language is executed for real here, so that its speed means something."""
+    found = setting(dsl, target)
+    return found is None or bool(found.device)
 
 
 def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -> CompiledFor:

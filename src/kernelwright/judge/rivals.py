@@ -36,21 +36,22 @@ class Rivals:
         self._quiet = quiet
         self._tasks_kept = kept
         self._mine = threading.Lock()
-        self._kept: dict[tuple[str, str], Future[Worker]] = {}
+        self._kept: dict[tuple[str, str, str], Future[Worker]] = {}
 
-    def prepare(self, task: Task, modes: Sequence[str]) -> None:
-        """Begin to construct (and compile) the task's contenders beside eager; returns at once."""
+    def prepare(self, task: Task, modes: Sequence[str], device: str = "") -> None:
+        """Begin to construct (and compile) the task's contenders beside eager; returns at once. `device` is torch's name of it, nothing
+        for the CPU."""
         for mode in ("eager", *modes):
-            self._contender(task, mode)
+            self._contender(task, mode, device)
 
-    def eager(self, task: Task) -> Worker:
+    def eager(self, task: Task, device: str = "") -> Worker:
         """The reference as it is."""
-        return self._contender(task, "eager").result()
+        return self._contender(task, "eager", device).result()
 
-    def other(self, task: Task, mode: str) -> tuple[Worker | None, str]:
+    def other(self, task: Task, mode: str, device: str = "") -> tuple[Worker | None, str]:
         """The reference in another mode ("compile" …), or None and why not. Waits for its compiler: not to be called in a measurement."""
         try:
-            return self._contender(task, mode).result(), ""
+            return self._contender(task, mode, device).result(), ""
         except JudgeError as error:
             return None, str(error)
 
@@ -60,18 +61,18 @@ class Rivals:
             if (worker := _ready(future)) is not None:
                 worker.pause()
 
-    def _contender(self, task: Task, mode: str) -> Future[Worker]:
+    def _contender(self, task: Task, mode: str, device: str) -> Future[Worker]:
         with self._mine:
-            found = self._kept.get((task.hash, mode))
+            found = self._kept.get((task.hash, mode, device))
             if found is None or ((worker := _ready(found)) is not None and worker.stopped):
                 found = Future()
-                self._keep(task, mode, found)
-                threading.Thread(target=self._start, args=(task, mode, found), daemon=True).start()
+                self._keep((task.hash, mode, device), found)
+                threading.Thread(target=self._start, args=(task, mode, device, found), daemon=True).start()
             return found
 
-    def _start(self, task: Task, mode: str, future: Future[Worker]) -> None:
+    def _start(self, task: Task, mode: str, device: str, future: Future[Worker]) -> None:
         try:
-            worker = self._open(task, mode)
+            worker = self._open(task, mode, device)
             if mode != "eager":
                 with self._quiet.sharing():
                     self._compile(worker, mode)
@@ -80,11 +81,13 @@ class Rivals:
         except BaseException as error:
             future.set_exception(error)
 
-    def _open(self, task: Task, mode: str) -> Worker:
+    def _open(self, task: Task, mode: str, device: str) -> Worker:
         worker = self._template.spawn("contender", sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
         message = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name, "mode": mode}
         try:
-            reply, _ = worker.request({**message, "init_seed": 0, "threads": self._threads}, timeout=OPEN_SECONDS)
+            reply, _ = worker.request(
+                {**message, "init_seed": 0, "threads": self._threads, "device": device}, timeout=OPEN_SECONDS
+            )
         except ChannelError as error:
             worker.stop()
             raise JudgeError(f"{task.path}: the {mode} contender did not start: {error}") from error
@@ -104,12 +107,12 @@ class Rivals:
             worker.stop()
             raise JudgeError(f"{name} cannot run this task: {str(reply.get('error'))[:200]}")
 
-    def _keep(self, task: Task, mode: str, future: Future[Worker]) -> None:
-        self._kept[(task.hash, mode)] = future
+    def _keep(self, key: tuple[str, str, str], future: Future[Worker]) -> None:
+        self._kept[key] = future
         tasks = list(dict.fromkeys(key[0] for key in self._kept))
         for old in tasks[: -self._tasks_kept]:
-            for key in [key for key in self._kept if key[0] == old]:
-                self._kept.pop(key).add_done_callback(_end)
+            for gone in [other for other in self._kept if other[0] == old]:
+                self._kept.pop(gone).add_done_callback(_end)
 
 
 def _ready(future: Future[Worker]) -> Worker | None:

@@ -47,6 +47,8 @@ class Cell:
     limits: limits.Limits = field(default_factory=limits.Limits)
     readable: tuple[str, ...] = ()
     """Paths of the host that the worker may read beside what every worker may (`dsl.language.readable`)."""
+    devices: tuple[str, ...] = ()
+    """Device files that it may open beside those that every worker may (`device.nodes`)."""
     hidden: tuple[str, ...] = ()
     """Python packages that cannot be imported inside, by the worker or by a process that it starts (namespaces only)."""
 
@@ -55,7 +57,7 @@ class Cell:
 
     @classmethod
     def from_message(cls, message: dict[str, Any]) -> Cell:
-        lists = {name: tuple(message[name]) for name in ("readable", "hidden")}
+        lists = {name: tuple(message[name]) for name in ("readable", "devices", "hidden")}
         return cls(**{**message, **lists, "limits": limits.Limits.from_message(message["limits"])})
 
     @property
@@ -127,7 +129,7 @@ def seal(cell: Cell) -> str:
     readable = [*readable_folders(), *cell.readable, *SYSTEM_FILES, "/etc/passwd", CPU_FACTS, "/proc"]
     # Inside namespaces /proc shows only the cell's own processes, which may write to their own entries (as /proc/self/comm).
     own = [cell.home, "/tmp", "/var/tmp", "/dev/shm", "/proc"] if cell.mode == "namespaces" else [cell.home]
-    if landlock.close(readable, [*own, *DEVICES]):
+    if landlock.close(readable, [*own, *DEVICES, *cell.devices]):
         reached.append("landlock")
     if seccomp.close():
         reached.append("seccomp")
@@ -172,7 +174,7 @@ def _build_root(cell: Cell) -> None:
             _bind(path, root, read_only=True)
     for package in cell.hidden:
         _cover(package, root)
-    for path in DEVICES:
+    for path in (*DEVICES, *cell.devices):
         _bind(path, root, read_only=False)
     os.makedirs(root + "/dev/shm", exist_ok=True)
     system.mount("tmpfs", root + "/dev/shm", "tmpfs", system.MS_NOSUID | system.MS_NODEV, "mode=1777,size=64m")

@@ -17,6 +17,7 @@ from kernelwright.dsl.language import readable
 from kernelwright.judge import bundle, observe, trace
 from kernelwright.judge.channel import ChannelError, close_all
 from kernelwright.judge.conversation import Conversation, Times
+from kernelwright.judge.device import nodes
 from kernelwright.judge.limits import GIB, Limits
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
 from kernelwright.judge.quiet import Quiet
@@ -56,6 +57,7 @@ class Session(Conversation):
     ) -> None:
         super().__init__(template, task, kernel, threads, times, quiet)
         self.setting = setting
+        self.interpreted = setting is not None and not setting.device
         self.compiled: dict[str, CompiledFor] = {}
         self._launched = 0
         self.facts: dict[str, Any] = {}
@@ -94,9 +96,17 @@ class Session(Conversation):
     def load(self) -> None:
         """Spawn the candidate, have it build and construct, and settle the weights."""
         needed = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
-        limits = Limits(memory=3 * GIB + 12 * needed)
-        may_read, hidden = readable(self.kernel.dsl), () if self.setting else ("torch._inductor",)
-        self.candidate = self.template.spawn("candidate", sandboxed=True, limits=limits, readable=may_read, hidden=hidden)
+        device = self.setting.device if self.setting else ""
+        # A driver maps the whole device's memory: an address space limit would end every kernel there.
+        limits = Limits(memory=1 << 46 if device else 3 * GIB + 12 * needed)
+        self.candidate = self.template.spawn(
+            "candidate",
+            sandboxed=True,
+            limits=limits,
+            readable=readable(self.kernel.dsl),
+            devices=nodes(self.setting.targets[0]) if device and self.setting else (),
+            hidden=() if self.interpreted else ("torch._inductor",),
+        )
         self.level = self.candidate.level
         if self.level == "none":
             self.warnings.append("NO SANDBOX: this machine offers neither namespaces nor landlock; the kernel ran unconfined")
@@ -118,6 +128,7 @@ class Session(Conversation):
                     "threads": self.threads,
                     "stage": self.setting.stage if self.setting else None,
                     "target": self.setting.sheet() if self.setting else None,
+                    "device": device,
                 },
                 self._init_fds,
                 doing="loading the kernel",
@@ -145,11 +156,16 @@ class Session(Conversation):
         self.reference = str(reply["reference"])
         strided = {number for number, trial in enumerate(planned) if trial.get("strided")}
         # Never the first call: preparing weights once (packing, folding) is no part of the work per call.
-        near = len(planned) if self.setting is None else FEWEST_TRIALS
+        near = FEWEST_TRIALS if self.interpreted else len(planned)
         traced = self._dice.choice([number for number in range(1, min(near, len(planned))) if number not in strided] or [0])
         started = time.monotonic()
         for number in range(len(planned)):
-            if self.setting is not None and number >= FEWEST_TRIALS and time.monotonic() - started > INTERPRETED_SECONDS:
+            if (
+                self.setting
+                and self.interpreted
+                and number >= FEWEST_TRIALS
+                and time.monotonic() - started > INTERPRETED_SECONDS
+            ):
                 left = len(planned) - number
                 self.warnings.append(
                     f"{left} of {len(planned)} trials were left out: the {self.setting.execution} is too slow for them"
@@ -184,7 +200,7 @@ class Session(Conversation):
                 Status.cheating,
                 f"track {track} allows {allowed}, but forward called torch operators: {', '.join(forbidden[:6])}",
             )
-        if self.setting is not None and not self._launched:
+        if self.setting and self.interpreted and not self._launched:
             raise Rejected(
                 Status.cheating, f"the file is judged as {self.setting.dsl}, but forward launched no {self.setting.dsl} kernel"
             )
@@ -337,7 +353,7 @@ class Session(Conversation):
 
     def _call_limit(self) -> float:
         """Seconds that one call may take."""
-        least = self.times.run if self.setting is None else self.times.interpreted
+        least = self.times.interpreted if self.interpreted else self.times.run
         return max(least, self.times.slower * float(self.facts.get("eager_seconds", 0)))
 
     def _most_copied(self) -> int:

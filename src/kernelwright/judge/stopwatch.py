@@ -50,6 +50,9 @@ _gc_disable, _gc_enable = gc.disable, gc.enable
 class Stopwatch:
     """Times one callable in this process. `call(inputs)` must be the very path that correctness trials use."""
 
+    device = "cpu"
+    """Where its tensors live, in torch's words; another device has a stopwatch of its own (accelerator.py)."""
+
     def __init__(self, call: Call) -> None:
         self._call = call
         self._sets: list[Any] = []
@@ -80,33 +83,45 @@ class Stopwatch:
         round."""
         self.release()
         dice = random.Random(align)
-        self._sets = [_place(inputs, dice, skew) for inputs in _unpack(header, fd)]
+        self._sets = [self._placed(inputs, dice, skew) for inputs in _unpack(header, fd)]
         return len(self._sets)
 
     def go(self) -> tuple[int, int]:
         """Run the block; nanoseconds of all its calls together, and of the first of them."""
-        call, sets, outputs = self._call, self._sets, []
-        first = 0
         _gc_disable()
         try:
-            start = _now()
-            for inputs in sets:
-                outputs.append(call(inputs))
-                first = first or _now() - start
-            total = _now() - start
+            outputs, total, first = self._run(self._call, self._sets)
             self._read_out(outputs[-1] if outputs else None)
         finally:
             _gc_enable()
         self._outputs = outputs
         return total, first
 
+    def _run(self, call: Call, sets: list[Any]) -> tuple[list[Any], int, int]:
+        """The outputs of all calls, and the nanoseconds of all and of the first."""
+        outputs = []
+        first = 0
+        start = _now()
+        for inputs in sets:
+            outputs.append(call(inputs))
+            first = first or _now() - start
+        return outputs, _now() - start, first
+
+    def _placed(self, inputs: Any, dice: random.Random, skew: bool) -> Any:
+        """A set of inputs where the kernel will find it."""
+        return _place(inputs, dice, skew)
+
+    def host(self, tree: Any) -> Any:
+        """Tensors as they can be handed over: in this process's memory."""
+        return tree
+
     def outputs(self, index: int, *, whole: bool = False) -> tuple[Message, list[int]]:
         """The outputs of one call of the last block (or of all its calls), the elements read out after its last call, and whether
         all were plain tensors."""
         held, last = self._outputs if whole else self._outputs[index], self._outputs[-1]
         plain = all(type(tensor) is _Tensor for tensor in (*_leaves(held), *_leaves(last)))
-        values = _pack(held)
-        now = [_take(tensor, where) for tensor, where in zip(_probed(last), self._positions, strict=True)]
+        values = _pack(self.host(held))
+        now = [self.host(_take(tensor, where)) for tensor, where in zip(_probed(last), self._positions, strict=True)]
         probe = _pack({"then": self._probe, "now": now})
         return {"ok": True, "header": values.header, "probe_header": probe.header, "plain": plain}, [values.fd, probe.fd]
 
@@ -118,8 +133,9 @@ class Stopwatch:
         self._probe, self._positions = [], []
         for tensor in _probed(output):
             where = _remainder(_frombuffer(bytearray(_urandom(8 * PROBES)), dtype=_int64), tensor.numel())
+            where = where.to(tensor.device)
             self._positions.append(where)
-            self._probe.append(_take(tensor, where))
+            self._probe.append(self.host(_take(tensor, where)))
 
 
 def still_working(probe: dict[str, Any]) -> bool:

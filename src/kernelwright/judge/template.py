@@ -83,15 +83,17 @@ class Template:
         limits: Limits | None = None,
         folder: Path | None = None,
         readable: tuple[str, ...] = (),
+        devices: tuple[str, ...] = (),
         hidden: tuple[str, ...] = (),
     ) -> Worker:
         """Fork a worker that runs `entry` ("referee", "candidate", "contender", or "module:function" of the judge). `folder` is
         the one place it may write; without it, it gets an empty one that vanishes with it. `readable` are paths of the host that
-        it may read beside what every worker may, `hidden` Python packages that it cannot import."""
+        it may read and `devices` that it may open beside what every worker may, `hidden` Python packages that it cannot import."""
         limits = limits or Limits()
+        more: dict[str, Any] = {"readable": readable, "devices": devices, "hidden": hidden}
         reasons = []
         for mode in self._modes() if sandboxed else ["none"]:
-            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder, readable, hidden)
+            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder, more)
             if worker is not None:
                 if sandboxed:
                     self.mode = mode
@@ -110,8 +112,7 @@ class Template:
         sandboxed: bool,
         limits: Limits,
         folder: Path | None,
-        readable: tuple[str, ...],
-        hidden: tuple[str, ...],
+        more: dict[str, Any],
     ) -> tuple[Worker | None, str]:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         lifeline, holding = os.pipe()
@@ -124,7 +125,7 @@ class Template:
                 assert self._folder is not None
                 root = self._folder / f"worker-{number}"
                 root.mkdir()
-                cell = replace(self._cell(mode, root, folder, number, limits), readable=readable, hidden=hidden)
+                cell = replace(self._cell(mode, root, folder, number, limits), **more)
                 reply = self._ask(
                     {"op": "spawn", "entry": entry, "cell": cell.as_message()}, [theirs.fileno(), lifeline, telling, printing]
                 )

@@ -15,6 +15,7 @@ How one verdict comes about (`Judge.verify`):
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
@@ -24,6 +25,7 @@ from kernelwright.dsl.kernel import Kernel
 from kernelwright.judge import clock, offdevice
 from kernelwright.judge.channel import ChannelError
 from kernelwright.judge.conversation import Times
+from kernelwright.judge.device import condition, held
 from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.rivals import Rivals
@@ -63,9 +65,21 @@ class Judge:
         for template in self._stages.values():
             template.close()
 
-    def prepare(self, task: Task, *, compile_contender: bool = True, contenders: tuple[str, ...] = ()) -> None:
-        """Begin with the contenders of a task whose kernels will be timed: torch.compile takes as long as writing a kernel does."""
-        self._rivals.prepare(task, (*(["compile"] if compile_contender else []), *contenders))
+    def prepare(
+        self,
+        task: Task,
+        dsl: str = "cpp",
+        target: str = "auto",
+        *,
+        compile_contender: bool = True,
+        contenders: tuple[str, ...] = (),
+    ) -> None:
+        """Begin with the contenders of a task whose kernels will be timed: torch.compile takes as long as writing a kernel does.
+        Nothing to do for a language that is only interpreted here."""
+        setting = self._setting(dsl, target)
+        if setting is None or setting.device:
+            modes = (*(["compile"] if compile_contender else []), *contenders)
+            self._rivals.prepare(task, modes, setting.device if setting else "")
 
     def verify(
         self,
@@ -94,21 +108,23 @@ class Judge:
             "dsl": dsl or kernel.dsl,
             "track": track,
         }
-        setting = offdevice.setting(fields["dsl"], target)
+        setting = self._setting(fields["dsl"], target)
+        device = setting.device if setting else ""
         if setting is not None:
-            timing = False
+            timing = timing and bool(device)
             fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
         template = self._template_for(setting)
-        with Session(template, task, kernel, self.threads, self.times, self.quiet, setting) as session:
+        holding = held(setting.targets[0]) if setting and device else contextlib.nullcontext()
+        with holding, Session(template, task, kernel, self.threads, self.times, self.quiet, setting) as session:
             try:
                 session.open()
                 if timing:
-                    self.prepare(task, compile_contender=compile_contender, contenders=contenders)
+                    self.prepare(task, fields["dsl"], target, compile_contender=compile_contender, contenders=contenders)
                 session.load()
                 session.run_trials(budget_s)
                 session.rush()
                 session.judge_track(track)
-                if setting is not None:
+                if session.interpreted:
                     session.compile_for_targets()
                 flags = self._task_flags(session)
                 measured = self._measure(session, compile_contender, contenders, budget_s) if timing else None
@@ -127,10 +143,13 @@ class Judge:
             fields |= {"warnings": tuple(session.warnings), "seconds": round(time.monotonic() - started, 3)}
         return Verdict(**fields)
 
+    def _setting(self, dsl: str, target: str) -> offdevice.Setting | None:
+        return offdevice.setting(dsl, target)
+
     def _template_for(self, setting: offdevice.Setting | None) -> Template:
         """The process that workers are forked from. A language without its device has one of its own, in which its stage is
         imported: an interpreter must not be in the process of a kernel that is timed."""
-        if setting is None:
+        if setting is None or setting.device:
             return self.template
         return self._stages.setdefault(setting.stage, Template(self.threads, preload=(setting.stage,)))
 
@@ -147,10 +166,12 @@ class Judge:
         """The timed phase: alone, since whatever else runs would disturb it."""
         assert session.candidate is not None
         assert session.referee is not None
-        eager = self._rivals.eager(session.task)
+        on = session.setting.targets[0] if session.setting else None
+        device = session.setting.device if session.setting else ""
+        eager = self._rivals.eager(session.task, device)
         others = {}
         for mode in (*(["compile"] if compile_contender else []), *contenders):
-            worker, warning = self._rivals.other(session.task, mode)
+            worker, warning = self._rivals.other(session.task, mode, device)
             if worker is None:
                 session.warnings.append(warning)
             else:
@@ -158,6 +179,7 @@ class Judge:
         with self.quiet.alone():
             if self._target is None:
                 self._target = Target.host()
+            before = condition(on) if on else ""
             try:
                 measured = clock.measure(
                     session.candidate,
@@ -166,7 +188,8 @@ class Judge:
                     session.referee,
                     others=others,
                     facts=session.facts,
-                    target=self._target,
+                    target=on or self._target,
+                    device=bool(device),
                     threads=self.threads,
                     budget_s=budget_s,
                 )
@@ -177,6 +200,8 @@ class Judge:
                 self._rivals.rest()
         if measured.finding:
             raise from_finding({"mismatch": None, **measured.finding})
+        if on and before:
+            session.warnings.append(f"{on.title} before the measurement: {before}; after it: {condition(on)}")
         return measured
 
 
@@ -197,7 +222,7 @@ def default_threads() -> int:
 def _praise(session: Session, measured: clock.Measurement | None) -> str:
     ran = session.trials_run()
     text = f"right in {session.trials_passed} trials over {len(ran.distributions)} distributions"
-    if session.setting is not None:
+    if session.setting is not None and session.interpreted:
         return f"{text}, in the {session.setting.execution}; " + "; ".join(
             f"compiles for {figures.architecture} (predicted, not measured: {figures.predicted_ms:.3g} ms on {name})"
             for name, figures in session.compiled.items()

@@ -126,8 +126,8 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     notes += make.refusals
     job = Job(task, order.to, track, efforts.preset("quick"), None, timing, order.compile_contender, order.target)
     bench = Workbench(job, tools.judge, tools.drafter, tools.memory)
-    if timing and offdevice.setting(order.to, order.target) is None:
-        tools.judge.prepare(task, compile_contender=order.compile_contender)
+    if timing:
+        tools.judge.prepare(task, order.to, order.target, compile_contender=order.compile_contender)
     chosen, verdict = _best(bench, tools, make.candidates, notes)
     made = Migrated(
         chosen.kernel,

@@ -16,7 +16,6 @@ from kernelwright.agents.brief import Original
 from kernelwright.agents.generate import with_team
 from kernelwright.agents.minds import Minds
 from kernelwright.agents.workbench import Job, Workbench
-from kernelwright.judge import offdevice
 from kernelwright.migrate.desk import Candidate
 from kernelwright.migrate.lifting import Unliftable
 
@@ -44,8 +43,8 @@ def written(order: MigrationOrder, tools: Tools, refusal: Unliftable, started: f
     effort = efforts.preset("quick")
     job = Job(task, order.to, order.track, effort, None, order.timing, order.compile_contender, order.target, original=original)
     bench = Workbench(job, tools.judge, tools.drafter, tools.memory)
-    if order.timing and offdevice.setting(order.to, order.target) is None:
-        tools.judge.prepare(task, compile_contender=order.compile_contender)
+    if order.timing:
+        tools.judge.prepare(task, order.to, order.target, compile_contender=order.compile_contender)
     with ExitStack() as stack:
         asked = agents.Order(
             order.task_path,

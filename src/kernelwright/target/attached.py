@@ -6,6 +6,7 @@ figures; any other one gets what its driver says, and rates that follow from its
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -21,25 +22,53 @@ PER_CORE = {"7.5": (64, 1024, 65_536), "8.0": (64, 2048, 167_936), "8.6": (128, 
 
 def attached() -> Target | None:
     """The first GPU, or None."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return None
-    try:
-        said = subprocess.run(
-            [tool, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"],
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=True,
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
+    said = _asked("nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits")
     lines = [line for line in said.splitlines() if line.count(",") == QUERY.count(",")]
-    return describe(lines[0]) if lines else None
+    return describe(lines[0]) if lines else described_by_rocm(_asked("rocminfo"))
+
+
+def _asked(name: str, *arguments: str) -> str:
+    """What a vendor's tool answers; nothing where it is not there or fails."""
+    tool = shutil.which(name)
+    if tool is None:
+        return ""
+    try:
+        return subprocess.run([tool, *arguments], capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def described_by_rocm(said: str) -> Target | None:
+    """The first GPU among the agents that rocminfo lists."""
+    for agent in re.split(r"^Agent \d+", said, flags=re.MULTILINE)[1:]:
+        told = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in agent.splitlines())}
+        if told.get("Device Type") != "GPU":
+            continue
+        arch, title = told.get("Name", ""), told.get("Marketing Name") or told.get("Name", "")
+        sheet = next((sheet for sheet in load_sheets().values() if sheet.arch == arch), None)
+        if sheet is not None:
+            return replace(sheet, title=title)
+        cores, clock = (int(told.get(key, "0").split("(")[0]) for key in ("Compute Unit", "Max Clock Freq. (MHz)"))
+        return Target(
+            name="attached",
+            kind="rocm",
+            title=title,
+            cores=max(1, cores),
+            bandwidth=5e11,
+            peak_flops={"float32": 2.0 * 128 * max(1, cores) * max(1, clock) * 1e6},
+            shared_memory=65_536,
+            registers=131_072,
+            threads_per_core=2048,
+            arch=arch,
+            warp=64 if arch.startswith("gfx9") else 32,
+            origin="estimated",
+            source="rocminfo; its bandwidth is a guess: write a sheet for it",
+        )
+    return None
 
 
 def describe(line: str) -> Target:
-    """One line of the tool's answer as a Target."""
+    """One line of nvidia-smi's answer as a Target."""
     name, capability, memory, clock, _ = (part.strip() for part in line.split(","))
     arch = f"sm_{capability.replace('.', '')}"
     bytes_of_memory = int(float(memory)) << 20

@@ -23,6 +23,7 @@ class CudaC:
 
     name = "cuda_c"
     skills = Path(__file__).parent / "skills"
+    devices = ("cuda",)
     execution = "emulator"
     stage = "kernelwright.dsl.cuda_c.stage"
 

@@ -22,6 +22,7 @@ class TileLang:
 
     name = "tilelang"
     skills = Path(__file__).parent / "skills"
+    devices = ("cuda", "rocm")
     execution = "interpreter"
     stage = "kernelwright.dsl.tilelang.stage"
 

@@ -23,6 +23,7 @@ class Triton:
 
     name = "triton"
     skills = Path(__file__).parent / "skills"
+    devices = ("cuda", "rocm", "ascend")
     execution = "interpreter"
     stage = "kernelwright.dsl.triton.stage"
 
