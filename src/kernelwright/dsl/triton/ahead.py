@@ -121,7 +121,9 @@ class _Exchange:
         options = {name: interpreted.kwargs[name] for name in interpreted.kwargs if name != "launch_metadata"}
         made = self._made[id(interpreted)] = COMPILING["triton.runtime.jit"].JITFunction(copy, **options)
         used = set(_names(original.__code__))
-        names.update({name: self.value(value) for name, value in original.__globals__.items() if name in used})
+        found = original.__globals__.items()
+        # Modules always: annotations (`BLOCK: tl.constexpr`) name them, and are not in the code.
+        names.update({name: self.value(value) for name, value in found if name in used or isinstance(value, types.ModuleType)})
         names["__builtins__"] = __builtins__
         return made
 

@@ -1,9 +1,9 @@
 """Triton's interpreter made ready for foreign kernels: patched once, for good, in the process of one candidate.
 
 What is changed, each with its reason in the module that does it: bf16 arithmetic (halves.py), reductions and scans (reductions.py),
-bounds and undefined elements (memory.py), libdevice (libdevice.py), and here: the language is patched once instead of at each
-launch and each call of a device function (milliseconds each), autotuning takes the first configuration, benchmarks measure
-nothing, and every launch is put down for the compiler.
+bounds and undefined elements (memory.py), libdevice (libdevice.py), speed (quick.py), and here: the language is patched once
+instead of at each launch and each call of a device function (milliseconds each), autotuning takes the first configuration,
+benchmarks measure nothing, and every launch is put down for the compiler.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.dsl.language import CompileFailed
 from kernelwright.dsl.offdevice.redirect import require_device
-from kernelwright.dsl.triton import driver, halves, libdevice, memory, reductions
+from kernelwright.dsl.triton import driver, halves, libdevice, memory, quick, reductions
 from kernelwright.dsl.triton.copies import INTERPRETING
 
 _triton = INTERPRETING["triton"]
 _tl: Any = INTERPRETING["triton.language"]
 _interpreter: Any = INTERPRETING["triton.runtime.interpreter"]
 _jit: Any = INTERPRETING["triton.runtime.jit"]
+_errors: Any = INTERPRETING["triton.runtime.errors"]
 _autotuner: Any = INTERPRETING["triton.runtime.autotuner"]
 _descriptor: Any = INTERPRETING["triton.tools.tensor_descriptor"]
 
@@ -72,6 +74,7 @@ def teach(target: Mapping[str, Any]) -> None:
     _patch_launch()
     _patch_dot()
     _patch_autotuner()
+    quick.teach(_interpreter, _tl)
     _triton.runtime.driver.set_active(driver.Driver(_triton, target))
     _triton.testing.do_bench = _triton.testing.do_bench_cudagraph = _no_benchmark
 
@@ -145,8 +148,13 @@ def _patch_launch() -> None:
         if len(RECORD.launches) < MOST_LAUNCHES:
             RECORD.launches.append(Launched(self, _plain(args), _plain_names(kwargs), size, RECORD.others))
         MEMORY.open(ranges, trusting="pointer_type" in inspect.getsource(self.fn))
-        with np.errstate(all="ignore"):
-            return plain_run(self, *args, grid=size, warmup=False, **kwargs)
+        try:
+            with np.errstate(all="ignore"):
+                return plain_run(self, *args, grid=size, warmup=False, **kwargs)
+        except _errors.InterpreterError as error:
+            if isinstance(error.__cause__, NotImplementedError):  # the compiler would refuse it, too
+                raise CompileFailed(f"error: {self.fn.__name__}: {error.__cause__} (triton {_triton.__version__})") from error
+            raise
 
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self.rewrite()(*args, **kwargs)
