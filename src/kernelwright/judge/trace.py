@@ -232,7 +232,7 @@ def judge_calls(operators: Iterable[str], track: str) -> tuple[list[str], list[s
 
 def _is_free(name: str) -> bool:
     space, _, operator = name.partition("::")
-    if space not in ("aten", "prim", "prims", "mkldnn", "mkl", "quantized", "torch_sparse", "inductor"):
+    if space not in ("aten", "prim", "prims", "mkldnn", "mkl", "quantized", "torch_sparse", "inductor", "cublas"):
         # An extension's own operator (torch.library) is the kernel itself; what it calls in torch is listed beside it.
         return True
     return operator in FREE or operator.startswith(("sym_", "is_", "_is_", "_assert"))
@@ -240,7 +240,7 @@ def _is_free(name: str) -> bool:
 
 def _is_library(name: str) -> bool:
     space, _, operator = name.partition("::")
-    return space in ("mkldnn", "mkl", "quantized") or bool(LIBRARY.match(operator))
+    return space in ("mkldnn", "mkl", "quantized", "cublas") or bool(LIBRARY.match(operator))
 
 
 def mapped_files(pid: int) -> set[str]:

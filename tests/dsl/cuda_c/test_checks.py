@@ -36,6 +36,7 @@ BUGS = {
     "wrong_place": ("y[0] = s[0]", "y[1] = s[0]"),
 }
 MORE = r"""
+#include <cooperative_groups.h>
 __global__ void two_barriers(float* y) {
   if (threadIdx.x < 64) __syncthreads(); else
     __syncthreads();
@@ -65,6 +66,19 @@ __global__ void within_a_warp(const float* x, float* y) {
   __syncwarp();
   y[t] = s[31 - t];
 }
+__global__ void meeting(float* parts, float* y, int absent) {
+  if (int(blockIdx.x) == absent) return;
+  if (threadIdx.x == 0) parts[blockIdx.x] = blockIdx.x + 1;
+  cooperative_groups::this_grid().sync();
+  float sum = 0;
+  for (int b = 0; b < int(gridDim.x); ++b) sum += parts[b];
+  y[blockIdx.x * blockDim.x + threadIdx.x] = sum;
+}
+extern "C" void run_meeting(float* parts, float* y, int absent) {
+  void* arguments[] = {&parts, &y, &absent};
+  cudaLaunchCooperativeKernel((void*)meeting, dim3(6), dim3(40), arguments, 0, 0);
+}
+extern "C" void run_no_meeting(float* parts, float* y) { meeting<<<6, 40>>>(parts, y, -1); }
 extern "C" void run_two_barriers(float* y) { two_barriers<<<1, 128>>>(y); }
 extern "C" void run_lost_lane(float* y) { lost_lane<<<1, 32>>>(y); }
 extern "C" void run_no_accumulator(const float* x, float* y) { no_accumulator<<<1, 1>>>(x, y); }
@@ -151,3 +165,13 @@ def test_launches_that_no_device_takes(kernels: Emulated) -> None:
         call(kernels.run_too_large, torch.zeros(1))
     with pytest.raises(EmulatorError, match="65536 bytes of dynamic shared memory"):
         call(kernels.run_too_much_shared, torch.zeros(1))
+
+
+def test_a_grid_that_meets(kernels: Emulated) -> None:
+    parts, y = torch.zeros(6), torch.zeros(240)
+    call(kernels.run_meeting, parts, y, -1)
+    assert torch.equal(y, torch.full((240,), 21.0))
+    with pytest.raises(EmulatorError, match="another block has ended"):
+        call(kernels.run_meeting, parts, y, 2)
+    with pytest.raises(EmulatorError, match="did not launch"):
+        call(kernels.run_no_meeting, parts, y)

@@ -84,6 +84,24 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         return extension.relu_row_sums(x.contiguous())
 '''
+STRANGERS = Path(__file__).parents[1] / "strangers" / "cuda_c"
+LINEAR_GELU = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, k, n):
+        super().__init__()
+        self.linear = torch.nn.Linear(k, n)
+
+    def forward(self, x):
+        return torch.nn.functional.gelu(self.linear(x))
+
+def get_inputs():
+    return [torch.randn(9, 20)]
+
+def get_init_inputs():
+    return [20, 13]
+"""
 BUGS = {
     "a barrier that was removed": ("part[t + k];\n    __syncthreads();", "part[t + k];"),
     "a bound that is one off": ("c < columns", "c <= columns"),
@@ -125,3 +143,15 @@ def test_seeded_bugs(judge: Judge, bug: str) -> None:
     assert old in INLINE
     found = verdict(judge, ROW_SUMS, INLINE.replace(old, new))
     assert found.status is not Status.correct
+
+
+@pytest.mark.slow
+def test_a_product_by_cublas_is_a_librarys(judge: Judge) -> None:
+    kernel = (STRANGERS / "cublas_linear.py").read_text()
+    found = verdict(judge, LINEAR_GELU, kernel)
+    assert found.status is Status.cheating
+    assert "cublasSgemm" in found.reason
+    task = Task.from_source(LINEAR_GELU, path="task.py")
+    allowed = judge.verify(task, kernel, target="a100", budget_s=0.2, timing=False, track="hybrid")
+    assert allowed.status is Status.correct, allowed.reason
+    assert allowed.library_calls == ("cublas::cublasSgemm",)

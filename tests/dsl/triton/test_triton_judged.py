@@ -126,6 +126,16 @@ def test_what_the_interpreter_accepts_and_the_compiler_does_not_fails_to_build(j
     assert "row_sum" in found.build.message + found.build.excerpt + found.reason
 
 
+def test_what_this_triton_no_longer_has_is_told_as_such(judge: Judge) -> None:
+    kernel = KERNEL.replace(
+        'x = tl.load(x_ptr + row * stride + at, mask=at < n, other=float("inf"))',
+        "x = tl.load(tl.make_block_ptr(x_ptr, (n,), (1,), (start,), (BLOCK,), (0,)))",
+    )
+    found = verdict(judge, kernel)
+    assert found.status is Status.build_failed, found.reason
+    assert "row_sum: Block pointers have been removed" in found.reason
+
+
 def test_torch_in_place_of_a_kernel_is_no_triton_kernel(judge: Judge) -> None:
     head = "import torch\nimport triton\n\nclass ModelNew(torch.nn.Module):\n"
     kernel = f"{head}    def forward(self, x):\n        return x.new_zeros(x.shape[0])\n"

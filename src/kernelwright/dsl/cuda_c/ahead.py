@@ -46,6 +46,11 @@ def find_nvcc() -> str | None:
 
 
 NVCC = find_nvcc()
+HAS_CUBLAS = any(
+    (place / "include" / "cublas_v2.h").exists()
+    for place in (Path(NVCC or "/").resolve().parent.parent, Path("/usr/local/cuda"))
+)
+"""Toolkits are installed with and without their libraries; a kernel's figures do not depend on them."""
 
 
 def compile_sources(
@@ -83,7 +88,7 @@ def _stand_in(work: Path) -> Path:
     """torch's C++ interface in small, without the emulator's own CUDA headers."""
     place = work / "torch_stand_in"
     for name, text in emulator.FILES.items():
-        if name.startswith(("torch/", "ATen/", "c10/", "pybind11/")):
+        if name.startswith(("torch/", "ATen/", "c10/", "pybind11/")) or (name == "cublas_v2.h" and not HAS_CUBLAS):
             path = place / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
@@ -119,9 +124,11 @@ def read_ptxas(said: str) -> dict[str, dict[str, int]]:
 
 
 def _kernel(launch: Launched, figures: Mapping[str, Mapping[str, int]]) -> dict[str, Any] | None:
-    """A launch with the figures of its kernel; of several instances of a template, the hungriest."""
+    """A launch with the figures of its kernel; of several instances of a template, the hungriest. A launch through a pointer names
+    the pointer: then any kernel of the source may be meant."""
     plain = launch.name.rpartition("::")[2].strip()
     fitting = [known for name, known in figures.items() if f"{len(plain)}{plain}" in name or name == plain]
+    fitting = fitting or list(figures.values())
     if not fitting:
         return None
     known = max(fitting, key=lambda item: (item["spills"], item["registers"]))

@@ -12,6 +12,7 @@ from typing import Any
 
 from kernelwright.dsl.cuda_c import ahead, inline, workshop
 from kernelwright.dsl.offdevice.redirect import Redirect
+from kernelwright.dsl.offdevice.redirect import host_work as on_the_host
 from kernelwright.dsl.offdevice.redirect import install as redirect
 
 
@@ -39,6 +40,11 @@ class _Scene(Redirect):
 def launches() -> int:
     """Kernels launched so far."""
     return workshop.launch_count()
+
+
+def host_work() -> list[str]:
+    """What was done by the host's or a library's routines instead of a kernel."""
+    return [*on_the_host(), *workshop.library_calls()]
 
 
 def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:

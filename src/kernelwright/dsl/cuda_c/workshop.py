@@ -185,6 +185,11 @@ def launch_count() -> int:
     return _libraries[-1].launch_count() if _libraries else 0  # they share one runtime
 
 
+def library_calls() -> list[str]:
+    """Routines of libraries that host code called, named like operators."""
+    return [f"cublas::{name}" for name in _libraries[-1].library_calls()] if _libraries else []
+
+
 def launched() -> list[Launched]:
     """The distinct launches of all libraries."""
     return _libraries[-1].launches() if _libraries else []

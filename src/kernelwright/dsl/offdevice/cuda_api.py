@@ -108,8 +108,9 @@ def install(target: Mapping[str, Any]) -> None:
     """Replace what `torch.cuda` offers."""
     sheet = properties(target)
 
-    def nothing(*_: Any, **__: Any) -> None:
-        return None
+    # Each answer is a function of its own: torch keeps tables by function, and refuses one that has two names.
+    def nothing() -> Callable[..., None]:
+        return lambda *_, **__: None
 
     def always(value: Any) -> Callable[..., Any]:
         return lambda *_, **__: value
@@ -118,43 +119,43 @@ def install(target: Mapping[str, Any]) -> None:
     answers: dict[str, Any] = {
         "is_available": always(True),
         "is_initialized": always(True),
-        "init": nothing,
-        "_lazy_init": nothing,
+        "init": nothing(),
+        "_lazy_init": nothing(),
         "device_count": always(1),
         "current_device": always(0),
-        "set_device": nothing,
+        "set_device": nothing(),
         "get_device_name": always(sheet.name),
         "get_device_capability": always((sheet.major, sheet.minor)),
         "get_device_properties": always(sheet),
         "get_arch_list": always([str(target.get("arch", ""))]),
         "is_bf16_supported": always(sheet.major >= 8),
-        "synchronize": nothing,
+        "synchronize": nothing(),
         "current_stream": always(stream),
         "default_stream": always(stream),
         "stream": lambda *_: contextlib.nullcontext(),
-        "set_stream": nothing,
+        "set_stream": nothing(),
         "Stream": Stream,
         "Event": Event,
         "device": device,
         "device_of": device,
-        "empty_cache": nothing,
-        "ipc_collect": nothing,
-        "manual_seed": torch.default_generator.manual_seed,
-        "manual_seed_all": torch.default_generator.manual_seed,
-        "seed": nothing,
+        "empty_cache": nothing(),
+        "ipc_collect": nothing(),
+        "manual_seed": lambda seed: torch.default_generator.manual_seed(seed),
+        "manual_seed_all": lambda seed: torch.default_generator.manual_seed(seed),
+        "seed": nothing(),
         "memory_allocated": always(0),
         "max_memory_allocated": always(0),
         "memory_reserved": always(0),
         "max_memory_reserved": always(0),
-        "reset_peak_memory_stats": nothing,
-        "reset_max_memory_allocated": nothing,
+        "reset_peak_memory_stats": nothing(),
+        "reset_max_memory_allocated": nothing(),
         "memory_stats": always({}),
         "mem_get_info": always((sheet.total_memory, sheet.total_memory)),
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
     torch.cuda.amp.autocast = lambda *_, **__: contextlib.nullcontext()
-    torch.cuda.nvtx.range_push = torch.cuda.nvtx.range_pop = torch.cuda.nvtx.mark = nothing
+    torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop, torch.cuda.nvtx.mark = nothing(), nothing(), nothing()
     if target.get("kind") == "rocm":
         torch.version.hip = "7.0"
     else:

@@ -44,7 +44,12 @@ class Emulated(ctypes.CDLL):
     def __init__(self, name: str, *args: Any, **kwargs: Any) -> None:
         super().__init__(name, *args, **kwargs)
         own = _CDLL(name)
-        for function, result in (("kw_error", ctypes.c_char_p), ("kw_launch_count", ctypes.c_uint64), ("kw_clear_error", None)):
+        for function, result in (
+            ("kw_error", ctypes.c_char_p),
+            ("kw_launch_count", ctypes.c_uint64),
+            ("kw_clear_error", None),
+            ("kw_library_called", ctypes.c_char_p),
+        ):
             getattr(own, function).restype = result
         own.kw_register.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
         own.kw_launch_record.argtypes = [ctypes.c_int, ctypes.POINTER(_Record)]
@@ -82,6 +87,13 @@ class Emulated(ctypes.CDLL):
 
     def launch_count(self) -> int:
         return int(self._own.kw_launch_count())
+
+    def library_calls(self) -> list[str]:
+        """Routines of libraries that did work in place of a kernel so far: `cublasSgemm`."""
+        found: list[str] = []
+        while (name := self._own.kw_library_called(len(found))) is not None:
+            found.append(name.decode())
+        return found
 
     def launches(self) -> list[Launched]:
         """The distinct launches so far."""

@@ -201,7 +201,8 @@ class _Rewriter:
             if stop is not None and "void" in (token.text for token in self.tokens[first:stop]):
                 self.erase(first, stop + 1)
         name = re.match(r"[\s(&]*([\w:]+)", joined(self.tokens[bracket + 1 : bracket + 40]))
-        self.tokens[at].text = "::kw::launch_by_address"
+        together = self.tokens[at].text == "cudaLaunchCooperativeKernel"
+        self.tokens[at].text = "::kw::launch_together" if together else "::kw::launch_by_address"
         self.tokens[bracket].text = f'(__LINE__, "{name.group(1) if name else ""}", '
 
     # ------------------------------------------------------------ shared memory

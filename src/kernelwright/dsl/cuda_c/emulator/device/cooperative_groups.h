@@ -73,13 +73,16 @@ template <typename G> inline LaneGroup tiled_partition(const G&, unsigned n) {
 }
 struct thread_group : LaneGroup {};
 struct grid_group {
-  void sync() const { kw_fail("grid.sync() needs all blocks at once, which the emulator does not run", 0); }
+  void sync(int line = __builtin_LINE()) const { kw_sync_grid(line); }
   unsigned long long thread_rank() const {
     const unsigned long long block = kw_blockIdx_x() + (unsigned long long)kw_gridDim_x() * (kw_blockIdx_y() + (unsigned long long)kw_gridDim_y() * kw_blockIdx_z());
     return block * kw_blockDim_x() * kw_blockDim_y() * kw_blockDim_z() + kw_rank();
   }
   unsigned long long size() const { return (unsigned long long)kw_gridDim_x() * kw_gridDim_y() * kw_gridDim_z() * kw_blockDim_x() * kw_blockDim_y() * kw_blockDim_z(); }
-  bool is_valid() const { return false; }
+  unsigned long long num_threads() const { return size(); }
+  unsigned long long num_blocks() const { return (unsigned long long)kw_gridDim_x() * kw_gridDim_y() * kw_gridDim_z(); }
+  unsigned long long block_rank() const { return thread_rank() / (kw_blockDim_x() * kw_blockDim_y() * kw_blockDim_z()); }
+  bool is_valid() const { return true; }
 };
 inline grid_group this_grid() { return {}; }
 template <typename G> inline void sync(const G& g) { g.sync(); }

@@ -12,7 +12,7 @@ enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFu
 enum cudaFuncCache { cudaFuncCachePreferNone, cudaFuncCachePreferShared, cudaFuncCachePreferL1, cudaFuncCachePreferEqual };
 enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10,
   cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75, cudaDevAttrComputeCapabilityMinor = 76,
-  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
+  cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrCooperativeLaunch = 95, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 typedef struct KwStream* cudaStream_t;
 typedef struct KwEvent* cudaEvent_t;
 #define cudaStreamNonBlocking 1
@@ -25,7 +25,7 @@ struct cudaDeviceProp {
   char name[256];
   size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
   int regsPerBlock, warpSize, maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3], major, minor, multiProcessorCount,
-      maxThreadsPerMultiProcessor, l2CacheSize, regsPerMultiprocessor;
+      maxThreadsPerMultiProcessor, l2CacheSize, regsPerMultiprocessor, cooperativeLaunch, concurrentKernels;
 };
 
 namespace kw { static inline cudaError_t last() { return cudaError_t(kw_error_code()); } }
@@ -66,12 +66,19 @@ template <typename F> static inline cudaError_t cudaFuncSetAttribute(F, cudaFunc
 // cudaLaunchKernel, which takes a kernel's arguments by address: the rewriter takes the cast to void* off the kernel's name
 namespace kw {
 template <typename... A, size_t... K>
-inline void launch_each(int line, const char* name, void (*f)(A...), dim3 grid, dim3 block, void** values, size_t shared, std::index_sequence<K...>) {
-  Launch(line, name, grid, block, shared)(f, *(std::remove_reference_t<A>*)values[K]...);
+inline void launch_each(Launch launch, void (*f)(A...), void** values, std::index_sequence<K...>) {
+  launch(f, *(std::remove_reference_t<A>*)values[K]...);
 }
 template <typename... A>
 inline cudaError_t launch_by_address(int line, const char* name, void (*f)(A...), dim3 grid, dim3 block, void** values, size_t shared = 0, cudaStream_t = 0) {
-  launch_each(line, name, f, grid, block, values, shared, std::index_sequence_for<A...>());
+  launch_each(Launch(line, name, grid, block, shared), f, values, std::index_sequence_for<A...>());
+  return last();
+}
+template <typename... A>
+inline cudaError_t launch_together(int line, const char* name, void (*f)(A...), dim3 grid, dim3 block, void** values, size_t shared = 0, cudaStream_t = 0) {
+  Launch launch(line, name, grid, block, shared);
+  launch.launch.cooperative = 1;
+  launch_each(launch, f, values, std::index_sequence_for<A...>());
   return last();
 }
 }  // namespace kw
@@ -97,14 +104,14 @@ static inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp* p, int) {
   p->regsPerBlock = p->regsPerMultiprocessor = 65536; p->warpSize = 32; p->maxThreadsPerBlock = 1024;
   p->maxThreadsDim[0] = p->maxThreadsDim[1] = 1024; p->maxThreadsDim[2] = 64;
   p->maxGridSize[0] = 2147483647; p->maxGridSize[1] = p->maxGridSize[2] = 65535;
-  p->major = 8; p->minor = 0; p->multiProcessorCount = 8; p->maxThreadsPerMultiProcessor = 2048; p->l2CacheSize = 40 << 20;
+  p->major = 8; p->minor = 0; p->multiProcessorCount = 8; p->maxThreadsPerMultiProcessor = 2048; p->l2CacheSize = 40 << 20; p->cooperativeLaunch = p->concurrentKernels = 1;
   return cudaSuccess;
 }
 static inline cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr a, int) {
   cudaDeviceProp p; cudaGetDeviceProperties(&p, 0);
   *v = a == cudaDevAttrMultiProcessorCount ? p.multiProcessorCount : a == cudaDevAttrWarpSize ? 32 : a == cudaDevAttrMaxThreadsPerBlock ? 1024
      : a == cudaDevAttrComputeCapabilityMajor ? 8 : a == cudaDevAttrMaxSharedMemoryPerBlockOptin ? int(p.sharedMemPerBlockOptin)
-     : a == cudaDevAttrMaxSharedMemoryPerBlock ? 49152 : a == cudaDevAttrMaxSharedMemoryPerMultiprocessor ? int(p.sharedMemPerMultiprocessor) : 0;
+     : a == cudaDevAttrCooperativeLaunch ? 1 : a == cudaDevAttrMaxSharedMemoryPerBlock ? 49152 : a == cudaDevAttrMaxSharedMemoryPerMultiprocessor ? int(p.sharedMemPerMultiprocessor) : 0;
   return cudaSuccess;
 }
 template <typename F> static inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F, int threads, size_t) { *n = 2048 / (threads > 0 ? threads : 1); return cudaSuccess; }

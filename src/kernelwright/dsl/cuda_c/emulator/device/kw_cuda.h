@@ -69,7 +69,7 @@ struct Launch {
   }
   template <typename S = int>
   Launch(int line, const char* name, dim3 grid, dim3 block, size_t shared = 0, S = S())
-      : launch{line, name, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, nullptr, nullptr, ""} {}
+      : launch{line, name, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, nullptr, nullptr, "", 0} {}
   template <typename F, typename... A> void operator()(F call, A... values) {
     struct Closure { F call; std::tuple<A...> values; } closure{call, std::tuple<A...>(values...)};
     launch.closure = &closure;

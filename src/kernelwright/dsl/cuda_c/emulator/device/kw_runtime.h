@@ -17,6 +17,7 @@ struct KwLaunch {
   void (*body)(void*);  // runs one thread of the kernel
   void* closure;
   const char* templates;  // explicit template arguments, described: "float;16;"
+  int cooperative;        // all blocks at once: the grid can be synchronised
 };
 int kw_launch(const KwLaunch* launch, const void* const* pointers, int count);
 
@@ -32,6 +33,7 @@ void* kw_dynamic_shared();
 
 // Barriers: kind 0 plain, 1 count, 2 and, 3 or
 int kw_sync(int line, int kind, int predicate);
+void kw_sync_grid(int line);
 void kw_sync_warp(int line, uint32_t mask);
 uint32_t kw_active_mask(int line);
 int kw_lane();
@@ -54,6 +56,10 @@ void* kw_shared_base();
 void kw_copy_async(void* to, const void* from, size_t bytes, size_t zeros);
 void kw_copy_commit();
 void kw_copy_wait(int pending);
+
+// A library's routine did the work instead of a kernel; `kw_library_called` gives the distinct ones, then null
+void kw_library_call(const char* name);
+const char* kw_library_called(int number);
 
 void kw_fail(const char* what, int line);
 // Memory the kernels may use; a name that begins with ! is memory of the host, which they may not

@@ -11,11 +11,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "kw_half.h"
@@ -28,8 +31,8 @@ __thread KwPlace* kw_self = nullptr;
 
 namespace {
 
-constexpr int kMaxThreads = 1024, kWarps = 32;
-constexpr size_t kStack = 256 << 10, kSharedMost = 227 << 10, kSharedPlain = 48 << 10;
+constexpr int kMaxThreads = 1024, kWarps = 32, kMostTogether = 512;
+constexpr size_t kStack = 256 << 10, kStackTogether = 64 << 10, kSharedMost = 227 << 10, kSharedPlain = 48 << 10;
 constexpr uint32_t kWho = 11;  // bits of a stamp that say who; the rest says when
 constexpr uint32_t kAtomic = 2046, kMany = 2047, kWarpMany = 1024;
 
@@ -60,7 +63,7 @@ kw_switch:
   popq %rbp
   ret
 )");
-Context make_context(char* top, void (*entry)()) {
+Context make_context(char* top, size_t, void (*entry)()) {
   void** at = (void**)((uintptr_t)top & ~uintptr_t(15));
   *--at = nullptr;          // the entry's return address: it never returns
   *--at = (void*)entry;
@@ -102,7 +105,7 @@ kw_switch:
   add sp, sp, #160
   ret
 )");
-Context make_context(char* top, void (*entry)()) {
+Context make_context(char* top, size_t, void (*entry)()) {
   char* at = (char*)((uintptr_t)top & ~uintptr_t(15)) - 160;
   memset(at, 0, 160);
   ((void**)at)[11] = (void*)entry;  // x30
@@ -111,11 +114,11 @@ Context make_context(char* top, void (*entry)()) {
 #else
 typedef ucontext_t* Context;
 void kw_switch(Context* from, Context to) { swapcontext(*from, to); }
-Context make_context(char* top, void (*entry)()) {
+Context make_context(char* top, size_t size, void (*entry)()) {
   Context c = (Context)calloc(1, sizeof(ucontext_t));
   getcontext(c);
-  c->uc_stack.ss_sp = top - kStack;
-  c->uc_stack.ss_size = kStack;
+  c->uc_stack.ss_sp = top - size;
+  c->uc_stack.ss_size = size;
   makecontext(c, entry, 0);
   return c;
 }
@@ -136,6 +139,7 @@ struct Thread {
   State state;
   int id, line, predicate, verdict;
   int passed;      // barriers
+  int grids;       // barriers of the whole grid
   int slot;        // of its warp operation
   uint32_t soft;   // answer of a soft rendezvous
   int groups;      // of asynchronous copies, committed so far
@@ -164,7 +168,8 @@ struct Worker {
   Warp warps[kWarps];
   Context main;
   char* stacks = nullptr;
-  int stacks_made = 0, free_count = 0;
+  size_t stack = kStack, stacks_bytes = 0;
+  int stacks_made = 0, free_count = 0, grids = 0;
   int free_stacks[kMaxThreads];
   int stack_of[kMaxThreads];
   const KwLaunch* launch = nullptr;
@@ -206,18 +211,36 @@ std::vector<KwRecord> records;
 uint32_t static_launch = 0;
 uintptr_t host_frame = 0;   // the launching function's stack: a launch's arguments lie there
 
+void* pages(size_t bytes) {
+  return mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+constexpr size_t kSharedBytes = 256 << 10, kHalvesBytes = sizeof(Cell) * (128 << 10), kCellsBytes = sizeof(Cell) * (64 << 10);
+
+Worker* make_worker(size_t stack, int threads) {
+  Worker* w = new Worker();
+  w->time = 1;
+  w->dead_stack = -1;
+  w->stack = stack;
+  w->stacks_bytes = stack * threads;
+  w->shared = (unsigned char*)pages(kSharedBytes);
+  w->halves = (Cell*)pages(kHalvesBytes);
+  w->cells = (Cell*)pages(kCellsBytes);
+  w->stacks = (char*)pages(w->stacks_bytes);
+  return w;
+}
+
+void drop_worker(Worker* w) {
+  munmap(w->shared, kSharedBytes);
+  munmap(w->halves, kHalvesBytes);
+  munmap(w->cells, kCellsBytes);
+  munmap(w->stacks, w->stacks_bytes);
+  delete w;
+}
+
 Worker* worker_here() {
   static thread_local Worker* mine = nullptr;
-  if (!mine) {
-    mine = new Worker();
-    mine->time = 1;
-    mine->dead_stack = -1;
-    mine->shared = (unsigned char*)mmap(nullptr, 256 << 10, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mine->halves = (Cell*)mmap(nullptr, sizeof(Cell) * (128 << 10), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mine->cells = (Cell*)mmap(nullptr, sizeof(Cell) * (64 << 10), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mine->stacks = (char*)mmap(nullptr, kStack * kMaxThreads, PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  }
+  if (!mine) mine = make_worker(kStack, kMaxThreads);
   return mine;
 }
 
@@ -358,7 +381,7 @@ void go(Worker* w, Context* from) {
     w->started = next + 1;
     const int stack = take_stack(w);
     w->stack_of[next] = stack;
-    t.context = make_context(w->stacks + kStack * (stack + 1), fiber_main);
+    t.context = make_context(w->stacks + w->stack * (stack + 1), w->stack, fiber_main);
   }
   w->warps[next / 32].ready &= ~(1u << next % 32);
   kw_self = &t.place;
@@ -478,6 +501,7 @@ void run_block(Worker* w, const KwLaunch* l, uint64_t number) {
   w->warp_at = 0;
   w->stacks_made = w->free_count = 0;
   w->failed = false;
+  w->grids = 0;
   if (w->time > (1u << (32 - kWho)) - (1u << 16)) {  // stamps would overflow soon: forget them all
     memset(w->cells, 0, sizeof(Cell) * (64 << 10));
     w->time = 1;
@@ -494,7 +518,7 @@ void run_block(Worker* w, const KwLaunch* l, uint64_t number) {
   for (int k = 0; k < w->count; ++k) {
     w->threads[k].place = place;
     w->threads[k].state = kNew;
-    w->threads[k].passed = w->threads[k].groups = 0;
+    w->threads[k].passed = w->threads[k].groups = w->threads[k].grids = 0;
     w->threads[k].copies.clear();
   }
   for (int k = 0; k < (w->count + 31) / 32; ++k) {
@@ -513,6 +537,57 @@ void run_block(Worker* w, const KwLaunch* l, uint64_t number) {
   kw_self = nullptr;
   hot.sites = nullptr;
   hot.shared_size = 0;
+}
+
+// ---------------------------------------------------------------- a grid that meets
+
+// A cooperative launch: all blocks at once, each on an OS thread of its own, which sleeps while its block waits for the others
+struct Meeting {
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint64_t waiting = 0, alive = 0, round = 0;
+  bool left = false;  // a block has ended while others wait
+} meeting;
+
+void meet(Worker* w, int line) {
+  bool left;
+  {
+    std::unique_lock<std::mutex> lock(meeting.mutex);
+    const uint64_t round = meeting.round;
+    if (++meeting.waiting == meeting.alive) {
+      meeting.waiting = 0;
+      ++meeting.round;
+      meeting.changed.notify_all();
+    } else {
+      meeting.changed.wait(lock, [&] { return meeting.round != round || meeting.left || stop; });
+    }
+    left = meeting.left && meeting.round == round;
+  }
+  if (stop) {
+    w->failed = true;
+    leave(w);
+  }
+  if (left) fail_at(0, line, "waits for ever at grid.sync(): another block has ended without it");
+}
+
+void run_together(const KwLaunch* l, uint64_t blocks) {
+  meeting.waiting = 0;
+  meeting.alive = blocks;
+  meeting.left = false;
+  std::vector<std::thread> threads;
+  for (uint64_t b = 0; b < blocks; ++b)
+    threads.emplace_back([l, b] {
+      Worker* w = make_worker(kStackTogether, int(l->block[0] * l->block[1] * l->block[2]));
+      w->static_top = (l->shared + 127) / 128 * 128;
+      w->shared_size = l->shared;
+      run_block(w, l, b);
+      drop_worker(w);
+      std::lock_guard<std::mutex> lock(meeting.mutex);
+      --meeting.alive;
+      if (meeting.waiting) meeting.left = true;
+      meeting.changed.notify_all();
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 // ---------------------------------------------------------------- checked accesses
@@ -621,8 +696,8 @@ inline __attribute__((always_inline)) void shared_access(size_t offset, size_t b
 __attribute__((noinline)) void global_slow(Thread* t, uintptr_t at, size_t bytes, int kind, uintptr_t pc, Site& site) {
   Worker* w = t->worker;
   const uintptr_t stacks = (uintptr_t)w->stacks;
-  if (at - stacks < kStack * kMaxThreads) {
-    site = {stacks, stacks + kStack * kMaxThreads};
+  if (at - stacks < w->stacks_bytes) {
+    site = {stacks, stacks + w->stacks_bytes};
     return;
   }
   if (at - (uintptr_t)w < sizeof(Worker)) return;
@@ -759,6 +834,15 @@ int kw_launch(const KwLaunch* l, const void* const* pointers, int count) {
   static_launch = ++launches;
   host_frame = (uintptr_t)__builtin_frame_address(0);
   stop = false;
+  if (l->cooperative) {
+    if (blocks > kMostTogether) {
+      snprintf(text, sizeof text, "kernel %s, line %d: a cooperative launch of %zu blocks, more than run at once", l->name, l->line, size_t(blocks));
+      set_error(720, text);
+      return 720;
+    }
+    run_together(l, blocks);
+    return error_code;
+  }
 #pragma omp parallel if (blocks > 1)
   {
     Worker* w = worker_here();
@@ -812,6 +896,26 @@ int kw_sync(int line, int kind, int predicate) {
   }
   go(w, &t->context);
   return t->verdict;
+}
+
+void kw_sync_grid(int line) {
+  Thread* t = self();
+  Worker* w = t->worker;
+  if (!w->launch->cooperative) fail_at(0, line, "calls grid.sync() in a kernel that cudaLaunchCooperativeKernel did not launch");
+  kw_sync(line, 0, 0);
+  if (++t->grids > w->grids) {  // the first of the block to come this far waits for all of it
+    w->grids = t->grids;
+    meet(w, line);
+  }
+}
+
+static std::vector<std::string> library_names;
+void kw_library_call(const char* name) {
+  std::lock_guard<std::mutex> lock(error_mutex);
+  if (std::find(library_names.begin(), library_names.end(), name) == library_names.end()) library_names.push_back(name);
+}
+const char* kw_library_called(int number) {
+  return number >= 0 && number < int(library_names.size()) ? library_names[number].c_str() : nullptr;
 }
 
 KwExchange kw_exchange(int line, uint32_t mask, const void* value, size_t bytes) {

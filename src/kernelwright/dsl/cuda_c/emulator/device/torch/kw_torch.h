@@ -33,6 +33,7 @@ struct KwValue { int32_t kind, count; int64_t i; double d; void* p; };
 typedef int (*KwPython)(const char* name, KwValue* arguments, int count, KwValue* result);
 }
 
+struct cublasContext;
 namespace std {
 template <> struct numeric_limits<::__half> {
   static constexpr bool is_specialized = true;
@@ -252,6 +253,7 @@ class Tensor {
   bool is_cpu() const { return kept->host; }
   int get_device() const { return kept->host ? -1 : 0; }
   bool is_contiguous(MemoryFormat = MemoryFormat::Contiguous) const { return kept->contiguous; }
+  MemoryFormat suggest_memory_format() const { return MemoryFormat::Contiguous; }
   bool requires_grad() const { return false; }
   bool is_floating_point() const { auto s = scalar_type(); return s == ScalarType::Half || s == ScalarType::Float || s == ScalarType::Double || s == ScalarType::BFloat16; }
   size_t element_size() const { static const int n[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 1, 1, 4, 2}; return n[kept->dtype]; }
@@ -386,6 +388,7 @@ template <> struct OpMathType<BFloat16> { typedef float Type; };
 template <typename T> using opmath_type = typename OpMathType<T>::Type;
 template <typename T, bool = true> using acc_type = typename OpMathType<T>::Type;
 namespace cuda {
+inline ::cublasContext* getCurrentCUDABlasHandle() { return (::cublasContext*)1; }
 struct Stream { cudaStream_t stream() const { return nullptr; } operator cudaStream_t() const { return nullptr; } void synchronize() const {} };
 typedef Stream CUDAStream;
 inline Stream getCurrentCUDAStream(int = -1) { return {}; }
