@@ -1,9 +1,10 @@
 """A table per family: how many tasks of the suites a GPU language gets `correct` without its device, and what its compiler says.
 
-    python bench/gpu_languages.py --dsl triton core fused --scale 0.25 --target a100,h100 --out bench/results/triton.jsonl
+    python bench/gpu_languages.py --dsl triton,cuda_c,tilelang core fused --scale 0.12 --target a100,h100 --out bench/results
 
 Each task is scaled down (task/scale.py: the same code path at sizes that an interpreter can run), designed, lowered and judged at track
-pure. One line a task goes to --out at once; a run that is started again continues. `--report FILE…` prints the table of such files.
+pure, in one language after the other. One line a task goes to DSL.jsonl in --out at once; a run that is started again continues with
+what is missing. `--report FILE…` prints the table of such files.
 """
 
 from __future__ import annotations
@@ -13,51 +14,69 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 FIGURES = ("registers", "shared_memory", "spills", "occupancy")
 
 
-def tasks(names: list[str], pattern: str) -> Iterator[tuple[str, str, str, str]]:
-    """(suite, name, family, source) of all tasks asked for, mixed, so that a run that ends early is a fair sample."""
+def tasks(names: list[str], pattern: str) -> list[tuple[str, str, str, str]]:
+    """(suite, name, family, source) of all tasks asked for, in an order of which every beginning has its fair share of each family."""
     from kernelwright.suites import load
 
-    found = [(name, task.name, task.family, task.source) for name in names for task in load(name) if pattern in task.name]
-    yield from sorted(found, key=lambda task: hashlib.sha256(task[1].encode()).digest())
+    families: dict[str, list[tuple[str, str, str, str]]] = {}
+    for name in names:
+        for task in load(name):
+            if pattern in task.name:
+                families.setdefault(task.family, []).append((name, task.name, task.family, task.source))
+    placed = []
+    for members in families.values():
+        members.sort(key=lambda task: hashlib.sha256(task[1].encode()).digest())
+        placed += [((number + 0.5) / len(members), task) for number, task in enumerate(members)]
+    return [task for _, task in sorted(placed)]
 
 
 def run(options: argparse.Namespace) -> None:
-    """Judge what is not in the file yet."""
-    from kernelwright.agents.drafts import Drafter, Request
+    """Judge what is not in the files yet."""
+    from kernelwright.agents.drafts import Drafter
     from kernelwright.judge import Judge
+    from kernelwright.judge.conversation import Times
     from kernelwright.task import Task
 
-    out = Path(options.out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    done = {(row["suite"], row["task"]) for row in rows([out])} if out.exists() else set()
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    files = {dsl: folder / f"{dsl}.jsonl" for dsl in options.dsl.split(",")}
+    done = {(row["dsl"], row["suite"], row["task"]) for row in rows([file for file in files.values() if file.exists()])}
     started = time.monotonic()
-    with Judge(threads=1) as judge, Drafter() as drafter, out.open("a") as file:
+    with Judge(threads=1, times=Times(interpreted=options.call_seconds)) as judge, Drafter() as drafter:
         for suite, name, family, source in tasks(options.suites, options.filter):
-            if (suite, name) in done or time.monotonic() - started > options.seconds:
+            missing = [dsl for dsl in files if (dsl, suite, name) not in done]
+            if not missing or time.monotonic() - started > options.seconds:
                 continue
-            began = time.monotonic()
-            row = {"suite": suite, "task": name, "family": family, "dsl": options.dsl, "scale": options.scale}
-            try:
-                task = scaled(drafter, Task.from_source(source, path=f"{name}.py"), options.scale)
-                draft = drafter.drafts(task, Request(options.dsl, count=1))[0]
-                verdict = judge.verify(task, draft.kernel, dsl=options.dsl, target=options.target, budget_s=options.budget)
-                row |= {"status": str(verdict.status), "reason": verdict.reason[:300], "execution": verdict.execution}
-                row["compiled_for"] = {
-                    target: {key: getattr(figures, key) for key in FIGURES}
-                    for target, figures in (verdict.compiled_for or {}).items()
-                }
-            except Exception as error:
-                row |= {"status": "not_generated", "reason": f"{type(error).__name__}: {error}"[:300], "compiled_for": {}}
-            row["seconds"] = round(time.monotonic() - began, 1)
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            print(f"{suite}/{name}: {row['status']} ({row['seconds']} s)", file=sys.stderr)
+            for dsl in missing:
+                row = {"suite": suite, "task": name, "family": family, "dsl": dsl, "scale": options.scale}
+                row |= outcome(judge, drafter, Task.from_source(source, path=f"{name}.py"), dsl, options)
+                with files[dsl].open("a") as file:
+                    file.write(json.dumps(row) + "\n")
+                print(f"{dsl} {suite}/{name}: {row['status']} ({row['seconds']} s)", file=sys.stderr)
+
+
+def outcome(judge: Any, drafter: Any, task: Any, dsl: str, options: argparse.Namespace) -> dict[str, Any]:
+    """What came of one task in one language."""
+    from kernelwright.agents.drafts import Request
+
+    began = time.monotonic()
+    try:
+        task = scaled(drafter, task, options.scale)
+        draft = drafter.drafts(task, Request(dsl, count=1))[0]
+        verdict = judge.verify(task, draft.kernel, dsl=dsl, target=options.target, budget_s=options.budget)
+        row: dict[str, Any] = {"status": str(verdict.status), "reason": verdict.reason[:300], "execution": verdict.execution}
+        row["compiled_for"] = {
+            target: {key: getattr(figures, key) for key in FIGURES} for target, figures in (verdict.compiled_for or {}).items()
+        }
+    except Exception as error:
+        row = {"status": "not_generated", "reason": f"{type(error).__name__}: {error}"[:300], "compiled_for": {}}
+    return {**row, "seconds": round(time.monotonic() - began, 1)}
 
 
 def scaled(drafter: object, task: object, factor: float) -> object:
@@ -114,20 +133,21 @@ def spills(row: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("suites", nargs="*", default=["core", "fused"])
-    parser.add_argument("--dsl", default="triton")
+    parser.add_argument("--dsl", default="triton,cuda_c,tilelang")
     parser.add_argument("--target", default="a100,h100")
-    parser.add_argument("--scale", type=float, default=0.25)
+    parser.add_argument("--scale", type=float, default=0.12)
     parser.add_argument("--filter", default="")
     parser.add_argument("--budget", type=float, default=0.2, help="seconds of trials beyond the least number of them")
+    parser.add_argument("--call-seconds", type=float, default=60.0, help="that one call of a kernel may take")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no further task after this long")
-    parser.add_argument("--out", default="kernelwright-out/gpu_languages.jsonl")
+    parser.add_argument("--out", default="kernelwright-out/gpu_languages")
     parser.add_argument("--report", nargs="+", type=Path)
     options = parser.parse_args()
     if options.report:
         print(report(options.report))
         return
     run(options)
-    print(report([Path(options.out)]))
+    print(report([Path(options.out) / f"{dsl}.jsonl" for dsl in options.dsl.split(",")]))
 
 
 if __name__ == "__main__":
