@@ -176,7 +176,8 @@ def test_functions_are_joined_by_the_sketchs_kernels() -> None:
     title, left, right = found[0]
     assert title == "linear"
     assert "@triton.jit" in left
-    assert 'extern "C"' in right
+    assert "static void linear(" in right
+    assert 'extern "C"' not in right
     assert all(line[sides.WIDTH :].startswith(" |") for line in sides.columns(left, right).splitlines())
 
 
@@ -184,15 +185,15 @@ def test_functions_are_joined_by_the_sketchs_kernels() -> None:
 def test_all_twelve_pairs_compute_the_same(pairs: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = [task for task in pairs.sample(400) if task[1] in ("softmax", "linear_gelu", "gelu", "cumsum")][:2]
     monkeypatch.setattr(pairs, "sample", lambda count: tasks)
-    rows = pairs.run(2, 0.0625, 300)
+    rows = pairs.run(2)
     assert len(tasks) == 2
-    assert {row["pair"] for row in rows} == {f"{a} {b}" for a in pairs.LANGUAGES for b in pairs.LANGUAGES if a != b}
+    assert {row["pair"] for row in rows} == {f"{a} {b}" for a in pairs.LANGUAGES for b in pairs.LANGUAGES}
     assert [(row["task"], row["pair"], row["result"]) for row in rows if row["result"] != "same"] == []
 
 
 @pytest.mark.slow
 def test_all_twelve_pairs_of_every_family(pairs: ModuleType) -> None:
-    rows = [row for row in pairs.run(40, 0.125) if not row["result"].startswith("no ")]
+    rows = [row for row in pairs.run(40) if not row["result"].startswith("no ")]
     wrong = [(row["task"], row["pair"], row["result"]) for row in rows if row["result"].startswith("wrong")]
     assert wrong == []
     assert sum(row["result"] == "same" for row in rows) > 0.9 * len(rows)

@@ -58,7 +58,7 @@ def task_from(spec: str, inputs: str, init: str = "") -> str:
     body = [f'"""{name} of {Path(head).name}."""', "import torch\nfrom torch import nn", *parts, *model]
     body.append(f"def get_inputs():\n    return [\n{listed}\n    ]" if draws else "def get_inputs():\n    return []")
     if init.strip():
-        body.append(f"def get_init_inputs():\n    return {_init(init)}")
+        body.append(f"def get_init_inputs():\n    return {constructor(init)}")
     return "\n\n\n".join(body) + "\n"
 
 
@@ -102,7 +102,7 @@ def split_arguments(text: str) -> list[str]:
     return [part.strip() for part in [*parts, current] if part.strip()]
 
 
-def _init(text: str) -> str:
+def constructor(text: str) -> str:
     """Constructor arguments, `512, eps=1e-5`, as what get_init_inputs returns."""
     try:
         call = ast.parse(f"f({text})", mode="eval").body

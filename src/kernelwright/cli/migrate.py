@@ -20,6 +20,9 @@ def migrate_command(
     inputs: Annotated[
         str | None, typer.Option(help='Without a task: what forward is called with, e.g. "f32[128,512], f32[512]".')
     ] = None,
+    init: Annotated[
+        str | None, typer.Option(help='Without a task: what ModelNew is constructed with, e.g. "512, eps=1e-5".')
+    ] = None,
     golden: Annotated[
         Path | None, typer.Option(help="Recorded inputs and outputs (torch.save) that stand for the source's device.")
     ] = None,
@@ -38,7 +41,7 @@ def migrate_command(
 ) -> int:
     """Migrate a kernel to another language or device, with proof that it computes the same."""
     from kernelwright import config
-    from kernelwright.agents.task_from_code import draw, split_arguments
+    from kernelwright.agents.task_from_code import constructor, draw, split_arguments
     from kernelwright.cli.progress import watching
     from kernelwright.dsl import language
     from kernelwright.dsl.kernel import Kernel
@@ -59,6 +62,8 @@ def migrate_command(
         draw(item)
     if inputs and task:
         raise ConfigError("--inputs is for kernels without a task; the task says what forward is called with")
+    if init and task:
+        raise ConfigError("--init is for kernels without a task; the task says what ModelNew is constructed with")
     if golden is not None and not golden.is_file():
         raise ConfigError(f"{golden}: there is no such file of recorded outputs")
     found = Task.from_path(task) if task else None
@@ -72,6 +77,7 @@ def migrate_command(
         task_source=found.source if found else "",
         class_name=found.class_name if found else "Model",
         inputs=inputs or "",
+        init=constructor(init) if init else "",
         golden=str(golden.resolve()) if golden else "",
         track=track,
         timing=not no_timing,

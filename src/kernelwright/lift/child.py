@@ -36,7 +36,7 @@ from kernelwright.task import Task
 from kernelwright.task.load import load_task, seed_everything
 
 TARGET = "h100"
-_TENSOR = re.compile(r"(\w+)\[([\d\s,]*)\]")
+_TENSOR = re.compile(r"(\w+)\[([\d\s,]*)\](?:\s*<\s*(\d+))?")
 
 
 def main() -> None:
@@ -67,7 +67,7 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
     shown = request["path"]
     with language.scene(calling=False):
         module = _guarded(lambda: _load(path), path, shown, "loading it raised")
-    call, arguments = _entry(module, request, tracer, path, language.scene)
+    call, arguments, called = _entry(module, request, tracer, path, language.scene)
     state = {name: t.detach().clone() for name, t in call.state_dict().items()} if isinstance(call, torch.nn.Module) else {}
     given = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, arguments)
     with torch.no_grad(), language.scene(calling=True), tracer:
@@ -90,7 +90,7 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
         place = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{os.path.basename(place.filename)}:{place.lineno}"
         raise CannotLift(f"its program could not be read ({type(error).__name__} at {where}: {error})", path=shown) from error
-    return {"sketch": to_source(lifted.sketch), "notes": list(lifted.notes)}
+    return {"sketch": to_source(lifted.sketch), "notes": list(lifted.notes), **called}
 
 
 def _close(folder: str) -> None:
@@ -136,8 +136,8 @@ def _line(error: BaseException, path: str) -> int:
 
 def _entry(
     module: Any, request: dict[str, Any], tracer: Tracer, path: str, scene: Callable[..., Any]
-) -> tuple[Callable[..., Any], list[Any]]:
-    """The thing to call, and its arguments, whose memory the tracer knows."""
+) -> tuple[Callable[..., Any], list[Any], dict[str, str]]:
+    """The thing to call, and its arguments, whose memory the tracer knows; its name and what it was constructed with."""
     shown = request["path"]
     found = _chosen(module, request)
     state: dict[str, Any] | None = None
@@ -148,26 +148,46 @@ def _entry(
         given = loaded.draw(1)[0]
         state = dict(loaded.construct(0).state_dict().items())
         init = (loaded.init_args, loaded.init_kwargs)
-    elif hasattr(module, "get_init_inputs"):
-        values = module.get_init_inputs()
-        init = (tuple(values), {}) if isinstance(values, list | tuple) else ((), dict(values or {}))
+    elif request["init"] or hasattr(module, "get_init_inputs"):
+        values = ast.literal_eval(request["init"]) if request["init"] else module.get_init_inputs()
+        if isinstance(values, list) and len(values) == 2 and isinstance(values[0], list) and isinstance(values[1], dict):
+            values, named = values
+            init = (tuple(values), named)
+        else:
+            init = (tuple(values), {}) if isinstance(values, list | tuple) else ((), dict(values or {}))
     if request["inputs"]:
         given = _from_text(request["inputs"])
     elif given is None:
         if not hasattr(module, "get_inputs"):
-            raise CannotLift("it says no inputs: give a task, or inputs such as 'f32[128,512], f32[512]'", path=shown)
+            raise CannotLift("it says no inputs: give --task, or --inputs such as 'f32[128,512], f32[512]'", path=shown)
         seed_everything(1)
         given = list(_guarded(module.get_inputs, path, shown, "get_inputs raised"))
     call = found
     if isinstance(found, type):
         seed_everything(0)
         with scene(calling=False), torch.no_grad():
-            model = _guarded(lambda: found(*init[0], **init[1]), path, shown, "constructing it raised")
+            model = _constructed(found, init, path, shown)
         model = model.eval() if isinstance(model, torch.nn.Module) else model
         call = model
         _own_state(model, state, tracer, shown)
     _own_inputs(call, given, tracer)
-    return call, given
+    return (
+        call,
+        given,
+        {"entry": str(getattr(found, "__name__", "")), "init": repr([list(init[0]), init[1]] if init[1] else list(init[0]))},
+    )
+
+
+def _constructed(found: Any, init: tuple[tuple[Any, ...], dict[str, Any]], path: str, shown: str) -> Any:
+    try:
+        return _guarded(lambda: found(*init[0], **init[1]), path, shown, "constructing it raised")
+    except CannotLift as error:
+        if "required positional argument" in error.reason and not any(init):
+            missing = error.reason.rpartition("argument")[2].lstrip("s: ")
+            raise CannotLift(
+                f"{found.__name__} is constructed with {missing}: give a task, --init, or define get_init_inputs", path=shown
+            ) from None
+        raise
 
 
 def _chosen(module: Any, request: dict[str, Any]) -> Any:
@@ -257,7 +277,7 @@ def _from_text(text: str) -> list[Any]:
     seed_everything(1)
     kinds = {dtype.value: kind for kind, dtype in DTYPES.items()}
     found: list[Any] = []
-    for item in re.findall(r"\w+\[[\d\s,]*\]|[^,\s]+", text):
+    for item in re.findall(r"\w+\[[\d\s,]*\](?:\s*<\s*\d+)?|\([^)]*\)|[^,\s]+", text):
         shaped = _TENSOR.fullmatch(item)
         if shaped is None:
             found.append(ast.literal_eval(item))
@@ -266,7 +286,9 @@ def _from_text(text: str) -> list[Any]:
             raise CannotLift(f"unknown dtype {shaped[1]} in the inputs; known are {', '.join(kinds)}")
         shape = [int(extent) for extent in shaped[2].split(",") if extent.strip()]
         kind = kinds[shaped[1]]
-        found.append(torch.randn(shape).to(kind) if kind.is_floating_point else torch.randint(0, 2, shape).to(kind))
+        found.append(
+            torch.randn(shape).to(kind) if kind.is_floating_point else torch.randint(0, int(shaped[3] or 2), shape).to(kind)
+        )
     return found
 
 

@@ -41,6 +41,10 @@ class Lifted:
 
     sketch: nodes.Sketch
     notes: tuple[str, ...]
+    entry: str = "ModelNew"
+    """The class or function that was called."""
+    init: str = "[]"
+    """What it was constructed with, as `get_init_inputs` would return it."""
 
 
 def compose(trace: Trace, read: Read, *, name: str, doc: str, path: str) -> Lifted:

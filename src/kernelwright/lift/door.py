@@ -36,25 +36,27 @@ def lift(
     *,
     path: str = "kernel.py",
     entry: str | None = None,
+    init: str | None = None,
     seconds: float = SECONDS,
 ) -> Lifted:
     """The sketch of a foreign kernel file; CannotLift with the line and the reason for what no sketch expresses.
 
     `task` gives inputs and parameters; without it the file's own `get_inputs` and `get_init_inputs` do, or `inputs`, such as
-    `"f32[128,512], f32[512], 3"`. `entry` is the class or function to call; otherwise `ModelNew`, `Model`, or the function that
-    launches a kernel.
+    `"f32[128,512], f32[512], 3"`; `init` is the text of a list of constructor arguments. `entry` is the class or function to call;
+    otherwise `ModelNew`, `Model`, or the function that launches a kernel.
     """
     if dsl not in LANGUAGES:
         known = ", ".join(sorted(LANGUAGES))
         raise CannotLift(f"there is no lifter for {dsl} yet; kernels of {known} can be lifted", path=path)
     request = {
-        "source": source, "path": path, "module": LANGUAGES[dsl], "entry": entry, "inputs": inputs,
+        "source": source, "path": path, "module": LANGUAGES[dsl], "entry": entry, "inputs": inputs, "init": init,
         "task": None if task is None else {"source": task.source, "path": task.path, "class_name": task.class_name},
     }  # fmt: skip
     reply = _ask(request, path, seconds)
     if "refused" in reply:
         raise CannotLift(str(reply["refused"]), path=str(reply.get("path") or path), line=int(reply.get("line") or 0))
-    return Lifted(require(parse(str(reply["sketch"]))), tuple(str(note) for note in reply["notes"]))
+    notes = tuple(str(note) for note in reply["notes"])
+    return Lifted(require(parse(str(reply["sketch"]))), notes, str(reply["entry"]), str(reply["init"]))
 
 
 def _ask(request: dict[str, Any], path: str, seconds: float) -> dict[str, Any]:

@@ -131,13 +131,18 @@ class Program:
         number = fixed(index)
         if number is not None:
             return Data(nodes.Full((Int(1),) * len(shape), number, dtype), shape, (1,) * len(shape), dtype)
-        tile = index_tile(index, shape, self._tiles(index))
+        tile = index_tile(index, shape, self._tiles(len(shape), index))
         used = axes_in(index)
         actual = tuple(extent if k in used else 1 for k, extent in enumerate(shape))
         return Data(tile if dtype is DType.i64 else nodes.Cast(tile, dtype), shape, actual, dtype)
 
-    def _tiles(self, *indices: Index) -> dict[str, Tile]:
-        return {name: self.data[name].node for index in indices for name in symbols(index) if name.startswith(DATA)}
+    def _tiles(self, rank: int, *indices: Index) -> dict[str, Tile]:
+        """The tiles of the names in expressions; a single number that meets a tile gets that tile's rank."""
+        found: dict[str, Tile] = {}
+        for name in sorted({name for index in indices for name in symbols(index) if name.startswith(DATA)}):
+            data = self.data[name]
+            found[name] = data.node if len(data.shape) == rank else nodes.Reshape(data.node, (Int(1),) * rank)
+        return found
 
     def as_ints(self, value: Value, hint: str) -> Ints:
         """An integer tile as an expression, so that it can stand in an address."""
@@ -164,15 +169,15 @@ class Program:
     def _condition(self, condition: Index, shape: Shape) -> Tile:
         """`condition >= 0`, with what moves on the left and what stands still on the right."""
         poly = polynomial(condition)
-        moving = {m: c for m, c in poly.items() if any(a for a in m if axes_in(a) or _has_data(a))}
+        moving = {m: c for m, c in poly.items() if any(a for a in m if axes_in(a) or has_data(a))}
         still = {m: c for m, c in poly.items() if m not in moving}
         if not moving:
             truth: Tile = nodes.Binary("ge", nodes.FromIndex(condition), nodes.Number(0))
             return nodes.Reshape(truth, (Int(1),) * len(shape)) if shape else truth
         if all(c < 0 for c in moving.values()):
-            left = index_tile(to_index({m: -c for m, c in moving.items()}), shape, self._tiles(condition))
+            left = index_tile(to_index({m: -c for m, c in moving.items()}), shape, self._tiles(len(shape), condition))
             return nodes.Binary("le", left, scalar(to_index(still)))
-        left = index_tile(to_index(moving), shape, self._tiles(condition))
+        left = index_tile(to_index(moving), shape, self._tiles(len(shape), condition))
         return nodes.Binary("ge", left, scalar(to_index({m: -c for m, c in still.items()})))
 
     def _mask_extents(self, mask: Mask) -> Shape:
@@ -223,7 +228,7 @@ class Program:
         masked = bool(guard.conditions) or guard.rest is not None
         tensor = self.views.name(pointer.buffer, slice.shape)
         pad = None if slice.inside and not (slice.gathers() and masked) else neutral if number is None else number
-        tile = load_slice(tensor, slice, shape, pad, self._tiles(*slice.coordinates), self.line)
+        tile = load_slice(tensor, slice, shape, pad, self._tiles(len(shape), *slice.coordinates), self.line)
         used = {k for coordinate in slice.coordinates for k in axes_in(coordinate)}
         actual = tuple(extent if k in used else 1 for k, extent in enumerate(shape))
         left = Mask(slice.left if number is not None else guard.conditions, shape, guard.rest)
@@ -261,7 +266,7 @@ class Program:
             tile = self._masked_update(tile, Mask(slice.left, shape, guard.rest), mode, buffer.dtype)
             slice = Slice(slice.shape, slice.coordinates, (), slice.inside)
             guard = Mask((), shape)
-        scalars = [condition for condition in slice.left if not axes_in(condition) and not _has_data(condition)]
+        scalars = [condition for condition in slice.left if not axes_in(condition) and not has_data(condition)]
         slice = Slice(slice.shape, slice.coordinates, tuple(c for c in slice.left if c not in scalars), slice.inside)
         with self.when(scalars):
             self._store(pointer, slice, tile, guard.rest, mode)
@@ -289,7 +294,9 @@ class Program:
             flat = (self.views.buffers[pointer.buffer].elements,)
             where = self.mask_tile(Mask(tuple(left), shape, rest))
             symbol = data_symbol(self.fresh("at"), list(range(len(shape))))
-            position = nodes.Where(where, index_tile(pointer.index, shape, self._tiles(pointer.index)), nodes.Number(flat[0]))
+            position = nodes.Where(
+                where, index_tile(pointer.index, shape, self._tiles(len(shape), pointer.index)), nodes.Number(flat[0])
+            )
             self.data[symbol.name] = Data(position, shape, shape, DType.i64)
             slice = Slice(flat, (symbol,), (), False)
         missing = set(range(len(extents))) - {k for c in slice.coordinates for k in axes_in(c)}
@@ -297,13 +304,13 @@ class Program:
             if extents[number] > 1:
                 raise self.refuse("a store writes several elements of a tile to one place")
         tensor = self.views.name(pointer.buffer, slice.shape)
-        tiles = self._tiles(*slice.coordinates)
+        tiles = self._tiles(len(shape), *slice.coordinates)
         self.out.append(store_slice(tensor, slice, extents, node, mode, tiles, self.line))
 
     def _cut(self, condition: Index, extents: Sequence[int]) -> tuple[int, int, int] | None:
         """A condition that keeps a fixed part of one axis: (axis, first, how many)."""
         used = axes_in(condition)
-        if len(used) != 1 or _has_data(condition):
+        if len(used) != 1 or has_data(condition):
             return None
         step = step_of(condition, used[0])
         bound = fixed(substitute(condition, {axis(used[0]).name: 0}))
@@ -351,8 +358,9 @@ class Program:
             self.out.append(nodes.For(name, "range", ZERO, runs, Int(1), tuple(inner), line=self.line))
 
 
-def _has_data(index: Index) -> bool:
+def has_data(index: Index) -> bool:
+    """Whether an expression depends on what a tensor holds."""
     return any(name.startswith(DATA) for name in symbols(index))
 
 
-__all__ = ["Program", "Sym", "Views"]
+__all__ = ["Program", "Sym", "Views", "has_data"]

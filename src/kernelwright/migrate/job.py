@@ -81,7 +81,7 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
         "start", f"{kernel.name}: {kernel.dsl} to {order.to}", {"kernel": kernel.source}, dsl=order.to, target=order.target
     )
     notes: list[str] = []
-    found, origin = carried(kernel), "carried"
+    found, origin, source, init = carried(kernel), "carried", kernel.source, "[]"
     if not found.texts:
         from kernelwright.migrate.lifting import Unliftable, lifted
 
@@ -94,7 +94,7 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
             return written(order, tools, refusal, started)
         found, origin = Carried(lift.texts, ()), "lifted"
         notes += lift.notes
-        inputs = lift.inputs
+        inputs, source, init = lift.inputs, kernel.source + lift.wrapper, lift.init
     else:
         inputs = (order.inputs,) if order.inputs else ()
     sketches = [parse(text) for text in found.texts]
@@ -105,20 +105,20 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     track: Track = "hybrid" if any(isinstance(step, LibraryCall) for s in sketches for step in s.steps) else order.track
     task, against = order.task, "the task"
     if task is None:
-        task, against = _as_task(order, tools, found, inputs), "the sketch, as a task"
+        task, against = _as_task(order, tools, found, inputs, init), "the sketch, as a task"
     timing = order.timing and order.task is not None
     if order.timing and order.task is None:
         notes.append("not timed: without a task there is no PyTorch module to be faster than")
     try:
-        before = judged_source(order, tools, task, track, kernel.source, found.texts, notes)
+        before = judged_source(order, tools, task, track, source, found.texts, notes)
     except NotMigrated as error:
         if origin == "carried" or len(found.texts) < 2:
             raise
         # The other shape was our idea: a source that is right at its own shape only is migrated for that.
         notes.append(f"judged at one shape only: {error}")
         found = Carried(found.texts[:1], found.state)
-        task = _as_task(order, tools, found, inputs)
-        before = judged_source(order, tools, task, track, kernel.source, found.texts, notes)
+        task = _as_task(order, tools, found, inputs, init)
+        before = judged_source(order, tools, task, track, source, found.texts, notes)
     watch.say("re-scheduling and lowering")
     make = _offer(order, tools, task if order.task is not None else None, found, track, names)
     if not make.candidates:
@@ -144,10 +144,10 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     return made
 
 
-def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[str, ...]) -> Task:
+def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[str, ...], init: str) -> Task:
     """The sketch as a task, kept beside the result."""
     name = order.kernel.name
-    text = reference.task_text(name, found.sketches, found.state, inputs)
+    text = reference.task_text(name, found.sketches, found.state, inputs, init)
     write(tools.folder, "task.py", text)
     return Task.from_source(text, path=f"{name}_as_task.py")
 

@@ -6,6 +6,7 @@ other sizes that are no multiples of a tile, where it takes them: then both shap
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import re
@@ -36,6 +37,9 @@ class Lift:
     texts: tuple[str, ...]
     inputs: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    init: str = "[]"
+    wrapper: str = ""
+    """What makes a `ModelNew` of a file that has none."""
 
 
 def lifted(order: MigrationOrder, tools: Tools) -> Lift:
@@ -45,17 +49,21 @@ def lifted(order: MigrationOrder, tools: Tools) -> Lift:
     door: Any = importlib.import_module(DOOR)
 
     def read(inputs: str | None) -> dict[str, Any]:
-        found = door.lift(order.source, order.dsl, order.task, inputs, path=order.path)
-        return {"sketch": to_source(found.sketch), "inputs": inputs_of(found.sketch), "notes": list(found.notes)}
+        found = door.lift(order.source, order.dsl, order.task, inputs, path=order.path, init=order.init or None)
+        told = {"notes": list(found.notes), "entry": found.entry, "init": found.init}
+        return {"sketch": to_source(found.sketch), "inputs": inputs_of(found.sketch), **told}
 
-    key = {"kernel": order.kernel.hash, "dsl": order.dsl, "inputs": order.inputs}
+    key = {"kernel": order.kernel.hash, "dsl": order.dsl, "inputs": order.inputs, "init": order.init}
     try:
         first = tools.memory.once("lifted", key, lambda: read(order.inputs or None))[0]
     except KernelwrightError as error:
         raise Unliftable(str(error)) from error
     notes = list(first["notes"])
+    init, wrapper = first["init"], _wrapper(order.source, first["entry"])
+    if wrapper:
+        notes.append(f"the source has no ModelNew: it was judged as one that calls its {first['entry']}")
     if order.task is not None:
-        return Lift((first["sketch"],), (), tuple(notes))
+        return Lift((first["sketch"],), (), tuple(notes), init, wrapper)
     texts, inputs = [first["sketch"]], [first["inputs"]]
     other = resized(first["inputs"])
     if other != first["inputs"]:
@@ -72,7 +80,17 @@ def lifted(order: MigrationOrder, tools: Tools) -> Lift:
         elif second["inputs"].replace(" ", "") == other.replace(" ", ""):
             texts.append(second["sketch"])
             inputs.append(other)
-    return Lift(tuple(texts), tuple(inputs), tuple(notes))
+    return Lift(tuple(texts), tuple(inputs), tuple(notes), init, wrapper)
+
+
+def _wrapper(source: str, entry: str) -> str:
+    """The text that gives a file its `ModelNew`, where a function or another class was called."""
+    if entry == "ModelNew":
+        return ""
+    named = {node.name: node for node in ast.parse(source).body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    if isinstance(named.get(entry), ast.ClassDef):
+        return f"\n\nclass ModelNew({entry}):\n    pass\n"
+    return f"\n\nclass ModelNew(__import__('torch').nn.Module):\n    def forward(self, *inputs):\n        return {entry}(*inputs)\n"
 
 
 def resized(inputs: str) -> str:

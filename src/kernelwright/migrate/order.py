@@ -40,6 +40,7 @@ class MigrationOrder:
     task_source: str = ""
     class_name: str = "Model"
     inputs: str = ""
+    init: str = ""
     golden: str = ""
     track: Track = "pure"
     timing: bool = True

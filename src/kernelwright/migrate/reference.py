@@ -34,7 +34,7 @@ STATE = {state!r}
 
 
 class Model(SketchModule):
-    def __init__(self):
+    def __init__(self, *init, **named):  # the source's own arguments: the sketch has their values in it
         super().__init__(SKETCHES, STATE)
 
 
@@ -42,6 +42,10 @@ def get_inputs():
     return [
 {first}
     ]
+
+
+def get_init_inputs():
+    return {init}
 '''
 
 _SHAPES = """
@@ -53,7 +57,9 @@ def get_inputs_dyn_list():
 """
 
 
-def task_text(name: str, sketches: Sequence[nodes.Sketch], state: Sequence[Entry], inputs: Sequence[str] = ()) -> str:
+def task_text(
+    name: str, sketches: Sequence[nodes.Sketch], state: Sequence[Entry], inputs: Sequence[str] = (), init: str = "[]"
+) -> str:
     """The task file. `inputs` has one text for each sketch; what is missing follows from the sketch's declarations."""
     texts = ",\n".join(f"r'''\n{to_source(sketch).strip()}\n'''" for sketch in sketches)
     given = [inputs[n] if n < len(inputs) and inputs[n] else inputs_of(sketch) for n, sketch in enumerate(sketches)]
@@ -62,7 +68,7 @@ def task_text(name: str, sketches: Sequence[nodes.Sketch], state: Sequence[Entry
     drawn = [[draw(item) for item in split_arguments(text)] for text in given]
     listed = ["\n".join(f"        {item}," for item in items) for items in drawn]
     entries = [(name_, list(shape), dtype, buffer) for name_, shape, dtype, buffer in _complete(sketches, state)]
-    body = _TASK.format(name=name, texts=texts, state=entries, first=listed[0])
+    body = _TASK.format(name=name, texts=texts, state=entries, first=listed[0], init=init)
     if len(listed) > 1:
         body += _SHAPES.format(lists="\n".join(f"        [\n{item}\n        ]," for item in listed[1:]))
     return body

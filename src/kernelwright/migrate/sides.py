@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 WIDTH = 78
 _C_HEAD = re.compile(
-    r'^(?:extern "C" |__global__ |template ?<[^>]*>\s*__global__ )[^;{]*?(\w+)\s*\([^;{]*\)[^;{]*\{', re.MULTILINE
+    r'^(?:extern "C" |static void |__global__ |template ?<[^>]*>\s*__global__ )[^;{]*?(\w+)\s*\([^;{]*\)[^;{]*\{', re.MULTILINE
 )
 
 
@@ -28,6 +28,8 @@ def functions(source: str, dsl: str) -> dict[str, str]:
         found: dict[str, str] = {}
         for text in texts:
             found |= {match[1]: _body(text, match.start()) for match in _C_HEAD.finditer(text)}
+        if any(text.startswith("static void") for text in found.values()):  # then what is exported only calls those
+            found = {name: text for name, text in found.items() if not text.startswith('extern "C"')}
         return found
     lines = source.splitlines()
     named = {}

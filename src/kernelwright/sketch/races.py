@@ -4,6 +4,7 @@ atomically.
 In: a kernel's accesses with the loops around them. Out: SketchErrors for pairs that could not be shown to be apart. The
 argument for a pair: if the two meet in an element, then they are the same iteration. An axis whose start moves by at least its
 width when a parallel variable moves by its step tells that variable's value; `x // d` and `x % d` together tell x.
+Where that does not decide, `enumerate` looks at every iteration.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.enumerate import seen_apart
 from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Sym
 from kernelwright.sketch.prove import Prover
 from kernelwright.sketch.symbolic import Atom, constant, polynomial, substitute, symbols, to_index
@@ -59,10 +61,21 @@ def races(kernel: nodes.Kernel, bases: Mapping[str, str], prover: Prover) -> lis
             if store.mode != "set" and store.mode == other.mode:
                 continue
             shared = _shared(store, other)
-            if shared and not _apart(store, other, shared, prover):
+            if shared and not _apart(store, other, shared, prover) and not _seen(store, other, shared, prover, kernel):
                 errors.append(_error(store, other, shared))
                 break
     return errors
+
+
+def _seen(store: Access, other: Access, shared: Sequence[For], prover: Prover, kernel: nodes.Kernel) -> bool:
+    """What no argument decides is looked at, iteration after iteration."""
+    bound: dict[str, list[nodes.Tile]] = {}
+    for statement, _ in statements(kernel.body):
+        if isinstance(statement, nodes.Assign):
+            bound.setdefault(statement.name, []).append(statement.value)
+    names = {name: values[0] for name, values in bound.items() if len(values) == 1}
+    shapes = {name: tensor.shape for name, tensor in prover.typer.tensors.items()}
+    return seen_apart(store, other, shared, shapes, prover.typer.static, names)
 
 
 def _shared(first: Access, second: Access) -> list[For]:

@@ -38,7 +38,7 @@ def test_lowered_to_cpp_it_is_correct(name: str) -> None:
     path = HERE / "kernels" / f"{name}.py"
     task = Task.from_path(HERE / "tasks" / f"{name}.py")
     lifted = lift(path.read_text(), "tilelang", task, path=str(path))
-    kernel = language("cpp").lower(lifted.sketch, state=state_of(load_task(task).construct(0)))
+    kernel = language("cpp").lower(lifted.sketch, state=state_of(load_task(task)))
     with Judge(threads=1) as judge:
         verdict = judge.verify(task, kernel, timing=False)
     assert verdict.status.value == "correct", verdict.reason

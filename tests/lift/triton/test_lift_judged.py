@@ -58,7 +58,13 @@ REFUSED = {
     "its own way to combine": (
         "@triton.jit\ndef f(a, b):\n    return a * 2 + b\n\n@triton.jit\ndef kernel(x, y, BLOCK: tl.constexpr):\n"
         "    i = tl.arange(0, BLOCK)\n    tl.store(y + i, tl.associative_scan(tl.load(x + i), 0, f))\n" + LAUNCH,
-        "combining function of its own", 15,
+        "not associative", 15,
+    ),
+    "a counter that grows by data": (
+        "@triton.jit\ndef kernel(x, y, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    k = 0\n    s = 0.0\n"
+        "    while k < 64:\n        v = tl.load(x + k)\n        s += v\n        k += 1 + (v > 0).to(tl.int32)\n    tl.store(y + i, s + i)\n"
+        + LAUNCH,
+        "counter does not move by the same amount", 13,
     ),
     "while over data": (
         "@triton.jit\ndef kernel(x, y, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    v = tl.load(x + i)\n"

@@ -62,6 +62,8 @@ class Expressions(Store):
     def scalar(self, node: Node) -> Value:
         """The value, which must be a number."""
         value = self.value(node)
+        if isinstance(value, Pointer):
+            return Value("bool", True)  # `if (bias)`: a null pointer is a number here
         if not isinstance(value, Value):
             raise Refused(node.line, f"{node.text[:60]} is not a number")
         return value

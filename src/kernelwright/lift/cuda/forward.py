@@ -176,6 +176,9 @@ class Forward:
         try:
             self._followed(self.programs[number], launch)
         except Refused as refused:
+            if not refused.line:  # about what the kernel computes, not about one of its lines
+                head = self.programs[number].functions[str(launch.kernel)][0].line
+                refused = Refused(head, f"{launch.name}: {refused.reason}")
             raise self._placed(refused, launch, self.texts[number]) from None
 
     def _placed(self, refused: Refused, launch: Launch, cuda: str) -> Refused:

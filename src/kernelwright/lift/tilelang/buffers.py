@@ -159,7 +159,7 @@ class Buffers:
         lanes, rank = self.lanes, len(self.lanes)
         position, place = picked
         free = [number for number in axes_in(place) if number not in order]
-        where = index_tile(place, lanes, self.program._tiles(place))
+        where = index_tile(place, lanes, self.program._tiles(rank, place))
         if free:
             order[position] = free[-1]
             return self._taken_along(tile, order, where, free[-1], place, dtype)

@@ -2,7 +2,7 @@
 
 1. `record`    launches put down instead of run
 2. `front`     a launch's kernel through Triton's own front end to TTIR; `ttir` reads that text
-3. `reader`    TTIR to statements: `integers` (addresses), `elements`, `tiles`, `loops`
+3. `reader`    TTIR to statements: `integers` (addresses), `elements`, `tiles`, `loops`, `combining` (functions of the kernel's own)
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     from kernelwright.dsl.offdevice import redirect
     from kernelwright.lift import compose  # noqa: F401
     from kernelwright.lift.triton import front, reader, record  # noqa: F401
+    from kernelwright.sketch import interpret  # noqa: F401
 
     redirect.install(target)
     record.install(put, target)

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.lift.access import DATA, folded
+from kernelwright.lift.program import has_data
 from kernelwright.lift.triton.ttir import Block, Op
 from kernelwright.lift.values import Data, Ints, Mask, Ptr, Value
 from kernelwright.sketch import nodes
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 OPEN = "~"
 """Begins the name of a carried value while it is found out how it moves."""
+_PAIR = re.compile(r"(%[\w$.\-]+) = (%[\w$.\-#]+)")
 _FOR = re.compile(r"(?:unsigned )?(%[\w$.\-]+) = (%[\w$.\-#]+) to (%[\w$.\-#]+) step (%[\w$.\-#]+)(?: iter_args\((.*?)\) ->)?")
 
 
@@ -32,27 +34,40 @@ def control(reader: Reader, op: Op) -> list[Value]:
         return _Loop(reader, op).results()
     if op.name == "scf.if":
         return _branch(reader, op)
-    raise reader.program.refuse("a while loop" if op.name == "scf.while" else op.name)
+    if op.name == "scf.while":
+        return _While(reader, op).results()
+    raise reader.program.refuse(op.name)
 
 
 class _Loop:
     """One scf.for."""
 
+    variable: str
+    start: Index
+    stop: Index
+    step: Index
+    carried: list[str]
+    block: Block
+
     def __init__(self, reader: Reader, op: Op) -> None:
         self.reader, self.op = reader, op
         self.program = reader.program
-        head = _FOR.match(op.text.strip())
+        self.initial = self._head()
+        last = self.block.ops[-1]
+        self.yielded = last.operands if last.name == "scf.yield" else []
+        self.body = self.block.ops[:-1] if last.name == "scf.yield" else self.block.ops
+
+    def _head(self) -> list[Value]:
+        """Reads bounds, carried names and body; gives what the carried names begin with."""
+        head = _FOR.match(self.op.text.strip())
         if head is None:
             raise self.program.refuse("a loop that could not be read")
         self.variable = head[1]
         self.start, self.stop, self.step = (self._bound(name) for name in (head[2], head[3], head[4]))
-        pairs = re.findall(r"(%[\w$.\-]+) = (%[\w$.\-#]+)", head[5] or "")
+        pairs = _PAIR.findall(head[5] or "")
         self.carried = [name for name, _ in pairs]
-        self.initial = [reader.env[name] for _, name in pairs]
-        (self.block,) = op.regions[0]
-        last = self.block.ops[-1]
-        self.yielded = last.operands if last.name == "scf.yield" else []
-        self.body = self.block.ops[:-1] if last.name == "scf.yield" else self.block.ops
+        (self.block,) = self.op.regions[0]
+        return [self.reader.env[name] for _, name in pairs]
 
     def _bound(self, name: str) -> Index:
         value = self.reader.env[name]
@@ -203,6 +218,45 @@ class _Loop:
                 out.append(nodes.Assign(name, node, self.program.line))
 
 
+class _While(_Loop):
+    """One scf.while that counts: it goes on while a number that it moves by the same amount each time is below a fixed one."""
+
+    def _head(self) -> list[Value]:
+        (before,), (self.block,) = self.op.regions
+        pairs = _PAIR.findall(self.op.text.partition(" : ")[0])
+        names = [name for name, _ in pairs]
+        test, last = before.ops[0], before.ops[-1]
+        if [op.name for op in before.ops] != ["arith.cmpi", "scf.condition"] or last.operands != [*test.results, *names]:
+            raise self.program.refuse("a while loop that does more than compare two integers before it goes on")
+        self.carried = [name for name, _ in self.block.arguments]
+        self.variable = f"{OPEN}while"
+        order, *_ = test.text.replace(",", " ").split()
+        left, right = test.operands
+        if order in ("sgt", "sge", "ugt", "uge"):
+            order, left, right = order.replace("g", "l"), right, left
+        if order not in ("slt", "sle", "ult", "ule") or left not in names:
+            raise self.program.refuse("a while loop whose condition is not that a counter is below a number")
+        if right in names:
+            raise self.program.refuse("a while loop whose bound moves")
+        self.counter = names.index(left)
+        initial = [self.reader.env[name] for _, name in pairs]
+        start = initial[self.counter]
+        if not isinstance(start, Ints):
+            raise self.program.refuse("a while loop whose condition depends on data")
+        self.start, self.stop = self._bound(dict(pairs)[left]), self._bound(right)
+        if order.endswith("e"):
+            self.stop = simplify(IndexOp("+", self.stop, Int(1)))
+        return initial
+
+    def results(self) -> list[Value]:
+        """As of a loop with this counter's step."""
+        delta = self._trial({self.counter})[self.counter]
+        if delta is None:
+            raise self.program.refuse("a while loop whose counter does not move by the same amount each time")
+        self.step = delta
+        return super().results()
+
+
 def _advanced(value: Value, delta: Index, done: Index, step: int) -> Value:
     """A pointer or integer after the loop's variable has gone `done` forward."""
     assert isinstance(value, Ints | Ptr)
@@ -296,7 +350,7 @@ def _branch(reader: Reader, op: Op) -> list[Value]:
         if not truth and len(sides) == 1:
             return []
         return _inline(reader, sides[0] if truth else sides[1])
-    if not op.results and condition.rest is None:
+    if not op.results and condition.rest is None and not any(map(has_data, condition.conditions)):
         for block, holds in zip(sides, (True, False), strict=False):
             with program.when(condition.conditions, holds=holds):
                 _inline(reader, block)

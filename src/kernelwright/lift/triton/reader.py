@@ -15,8 +15,8 @@ from typing import Any
 from kernelwright.lift.access import axes_in, axis, fixed, with_axes
 from kernelwright.lift.conditions import junction, negated
 from kernelwright.lift.launches import View
-from kernelwright.lift.program import Program
-from kernelwright.lift.triton import elements, integers, loops, tiles
+from kernelwright.lift.program import Program, has_data
+from kernelwright.lift.triton import combining, elements, integers, loops, tiles
 from kernelwright.lift.triton.ttir import Block, Function, Op, Type
 from kernelwright.lift.values import Data, Ints, Mask, Num, Ptr, Value, joined_shape
 from kernelwright.sketch import nodes
@@ -122,8 +122,13 @@ class Reader:
             return
         for label, names, other, holds in ((yes, yes_names, no, True), (no, no_names, yes, False)):
             if [op.name for op in every[other].ops] == ["tt.return"]:
-                if condition.rest is not None:
-                    raise self.program.refuse("an early return that depends on data")
+                if condition.rest is not None or any(map(has_data, condition.conditions)):
+                    # Nothing is stored, and nothing loaded, where the program has returned.
+                    self.program.predicates.append(condition if holds else self._not(condition))
+                    self._enter(every[label], names)
+                    self._blocks(every[label], every)
+                    self.program.predicates.pop()
+                    return
                 with self.program.when(condition.conditions, holds=holds):
                     self._enter(every[label], names)
                     self._blocks(every[label], every)
@@ -209,9 +214,11 @@ class Reader:
             case "tt.atomic_rmw":
                 return self._update(op, given)
             case "tt.reduce":
-                return tiles.reduce(program, op, given, label)
+                known = tiles.combiner(op)[0]
+                return tiles.reduce(program, op, given, label) if known else combining.reduce(self, op, given, label)
             case "tt.scan":
-                return tiles.scan(program, op, given)
+                known = tiles.combiner(op)[0]
+                return tiles.scan(program, op, given) if known else combining.scan(self, op, given, label)
             case "tt.dot":
                 return [tiles.dot(program, op, given[0], given[1], given[2])]
             case "tt.gather":
@@ -392,7 +399,7 @@ class Reader:
         condition = self.mask(op.operands[0])
         a, b = given[1], given[2]
         truth = program.decided(condition)
-        shape = op.result_types[0].shape
+        shape = joined_shape(op.result_types[0].shape, condition.shape, a.shape, b.shape)
         if truth is not None:
             return tiles.broadcast(a if truth else b, shape)
         if a == b:

@@ -171,7 +171,7 @@ def split(program: Program, value: Value, label: str) -> list[Value]:
 # ---------------------------------------------------------------- reductions and scans
 
 
-def _combiner(op: Op) -> tuple[str, bool]:
+def combiner(op: Op) -> tuple[str, bool]:
     """What the region of a reduction does with two elements: the sketch's name for it, and whether positions come along."""
     (block,) = op.regions[0]
     body = [inner for inner in block.ops if not inner.name.endswith(".return")]
@@ -200,7 +200,7 @@ def _combiner(op: Op) -> tuple[str, bool]:
 
 def reduce(program: Program, op: Op, operands: Sequence[Value], label: str) -> list[Value]:
     """tt.reduce, also with positions (argmax)."""
-    kind, positions = _combiner(op)
+    kind, positions = combiner(op)
     if not kind:
         raise program.refuse("a reduction with a combining function of its own")
     number = op.attribute("axis")
@@ -243,7 +243,7 @@ def _position(program: Program, kind: str, data: Data, index: Value, number: int
 
 def scan(program: Program, op: Op, operands: Sequence[Value]) -> list[Value]:
     """tt.scan: cumsum, cumprod, and others with one of the usual functions."""
-    kind, positions = _combiner(op)
+    kind, positions = combiner(op)
     if kind not in ("sum", "prod", "max", "min") or positions:
         raise program.refuse("a scan with a combining function of its own")
     data = program.as_data(operands[0])
