@@ -8,9 +8,10 @@ Layouts, for `C[m, n] (+)= A[m, k] @ B[k, n]`, all of one element type T (float,
 
 * A needs no packing: its elements are broadcast, so any strides do (`a_row` per row, and per contraction loop). Measured on
   Zen 3: reading A in place is faster than copying it, also at power-of-two pitches (mm 256 x 2048 x 256: 88 against 80 GFLOP/s),
-  as long as a block has no more rows than a set of the first cache has lines (`gemm_crowded`). An A that lies along m is the
-  exception: `[ceil(m / BLOCK_ROWS)][k][BLOCK_ROWS]`, with blocks `a_block` apart, reads 4 % faster
-  than rows of k, and far faster than in place at some pitches.
+  as long as a block has no more rows than a set of the first cache has lines: rows a multiple of 4 KiB apart meet in one set of
+  8, so blocks of 12 rows by 2 vectors lose 8 % there to 6 by 4 (Zen 4, 1024 cubed). An A that lies along m is the
+  exception: `[ceil(m / BLOCK_ROWS)][k][BLOCK_ROWS]`, with blocks `a_block` apart, reads 4 % faster than rows of k, and far faster
+  than in place at some pitches.
 * B must be contiguous along n. Either in place (`b_panel = PANEL<T>`, any pitch along k; reads whole vectors, so n must be a
   multiple of LANES<T> or the memory behind the tile readable), or as panels: `[ceil(n / PANEL)][k][PANEL]`, zero-filled, with
   `b_panel = k * PANEL` and pitch PANEL along k. Panels pay when rows of B are far apart and B is used for several blocks of
@@ -35,7 +36,7 @@ ELEMENT = {DType.f32: "float", DType.f64: "double", DType.i32: "int32_t", DType.
 _PRELUDE = r"""
 // ---- matrix products: C[m, n] (+)= A[m, k] * B[k, n] on tiles, accumulators in registers
 #if defined(__AVX512F__)
-constexpr int VECTOR_BYTES = 64, BLOCK_ROWS = 12, BLOCK_VECTORS = 2;  // 24 of 32 registers accumulate
+constexpr int VECTOR_BYTES = 64, BLOCK_ROWS = 6, BLOCK_VECTORS = 4;  // 24 of 32 registers accumulate
 #elif defined(__AVX__)
 constexpr int VECTOR_BYTES = 32, BLOCK_ROWS = 6, BLOCK_VECTORS = 2;  // 12 of 16
 #elif defined(__aarch64__)
@@ -126,23 +127,11 @@ __attribute__((noinline)) void gemm_block(
   if (m <= FEW)  // few rows: wider strips keep enough sums in flight
     j = gemm_strips<T, FEW, 3 * BLOCK_VECTORS>(m, j, end, outer, middle, inner, a, a_row, a_block, b, b_panel, c, c_row, fresh);
   j = gemm_strips<T, BLOCK_ROWS, BLOCK_VECTORS>(m, j, end, outer, middle, inner, a, a_row, a_block, b, b_panel, c, c_row, fresh);
+  if constexpr (BLOCK_VECTORS > 3)
+    j = gemm_strips<T, BLOCK_ROWS, 3>(m, j, end, outer, middle, inner, a, a_row, a_block, b, b_panel, c, c_row, fresh);
+  if constexpr (BLOCK_VECTORS > 2)
+    j = gemm_strips<T, BLOCK_ROWS, 2>(m, j, end, outer, middle, inner, a, a_row, a_block, b, b_panel, c, c_row, fresh);
   gemm_strips<T, BLOCK_ROWS, 1>(m, j, end, outer, middle, inner, a, a_row, a_block, b, b_panel, c, c_row, fresh);
-}
-
-// Rows of A that lie a multiple of 4 KiB apart meet in one set of the first cache (8 to 12 lines). A block of more rows than that is
-// copied, CHUNK columns at a time, before the strips of B read it again and again (Zen 4, 1024 x 1024 x 1024: 99 against 94 GFLOP/s).
-template <typename T>
-inline void gemm_crowded(
-    long m, long n, long k, const T* a, long a_row, const T* b, long b_step, long b_panel, T* c, long c_row, bool fresh) {
-  constexpr int CHUNK = 1024 / sizeof(T), PITCH = CHUNK + 64 / sizeof(T);
-  alignas(64) T rows[BLOCK_ROWS * PITCH];
-  for (long x = 0; x < k; x += CHUNK) {
-    const long deep = k - x < CHUNK ? k - x : CHUNK;
-    for (long r = 0; r < m; r++) __builtin_memcpy(rows + r * PITCH, a + r * a_row + x, deep * sizeof(T));
-    gemm_block<T>(
-        m, n, Step{1, 0, 0}, Step{1, 0, 0}, Step{deep, 1, b_step}, rows, PITCH, 0, b + x * b_step, b_panel, c, c_row,
-        fresh && x == 0);
-  }
 }
 
 // The operand that all of the other passes by should be the smaller one: where B is packed and no larger than A, a few rows of A
@@ -151,34 +140,33 @@ template <typename T>
 inline void gemm_tile(
     long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, long a_block, const T* b, long b_panel,
     T* c, long c_row, bool fresh) {
-  constexpr int R = BLOCK_ROWS;
-  const bool crowded = R > 8 && m > 8 && n >= 4 * LANES<T> && inner.a == 1 && a_row * sizeof(T) % 4096 == 0 && a_row != 0 &&
-                       a_block == R * a_row && outer.count == 1 && middle.count == 1;
-  const long rows = crowded || (b_panel != PANEL<T> && n <= m) ? R : m;
-  for (long i = 0; i < m; i += rows) {
-    const long high = m - i < rows ? m - i : rows;
-    if (crowded)
-      gemm_crowded<T>(high, n, inner.count, a + i * a_row, a_row, b, inner.b, b_panel, c + i * c_row, c_row, fresh);
-    else
-      gemm_block<T>(
-          high, n, outer, middle, inner, a + i / R * a_block, a_row, a_block, b, b_panel, c + i * c_row, c_row, fresh);
-  }
+  const long rows = b_panel != PANEL<T> && n <= m ? BLOCK_ROWS : m;
+  for (long i = 0; i < m; i += rows)
+    gemm_block<T>(
+        m - i < rows ? m - i : rows, n, outer, middle, inner, a + i / BLOCK_ROWS * a_block, a_row, a_block, b, b_panel,
+        c + i * c_row, c_row, fresh);
 }
 """
 
 PACKING = r"""
 // A in blocks of as many rows as the registers hold, [ceil(m / BLOCK_ROWS)][k][BLOCK_ROWS], from memory that is contiguous along m.
+// Eight lines of it at a time, however far apart they lie, fit a set of the first cache (pitch 4 KiB: 0.17 against 0.67 ns an
+// element). Whole vectors are copied; what they hold beyond a block's rows is overwritten next.
 template <typename T>
 inline void pack_blocks(long m, long k, const T* a, long a_step, T* blocks) {
-  constexpr int R = BLOCK_ROWS;
-  for (long i = 0; i < m; i += R, blocks += k * R) {
-    const long rows = m - i < R ? m - i : R;
-    if (rows == R)
-      for (long x = 0; x < k; x++)
-        for (int r = 0; r < R; r++) blocks[x * R + r] = a[x * a_step + i + r];
-    else
-      for (long x = 0; x < k; x++)
-        for (int r = 0; r < R; r++) blocks[x * R + r] = r < rows ? a[x * a_step + i + r] : T(0);
+  constexpr int R = BLOCK_ROWS, GROUP = 8, WIDE_ROWS = R <= 4 ? 4 : R <= 8 ? 8 : 16;
+  typedef T V __attribute__((vector_size(WIDE_ROWS * sizeof(T)), aligned(sizeof(T)), may_alias));
+  for (long first = 0; first < k; first += GROUP) {
+    const long end = first + GROUP < k ? first + GROUP : k;
+    for (long i = 0; i < m; i += R) {
+      const long rows = m - i < R ? m - i : R;
+      T* block = blocks + i * k;
+      long x = first;
+      if (i + WIDE_ROWS <= m)
+        for (; x < end - (end == k); x++) *(V*)(block + x * R) = *(const V*)(a + x * a_step + i);
+      for (; x < end; x++)
+        for (int r = 0; r < R; r++) block[x * R + r] = r < rows ? a[x * a_step + i + r] : T(0);
+    }
   }
 }
 
