@@ -42,8 +42,7 @@ def describe_host(*, measure: bool = False) -> Target:
         "threads_per_core": max(1, (os.cpu_count() or 1) // max(1, cores)),
     }
     if measured:
-        double = measured["flops"] / 2
-        peaks = {"float32": measured["flops"], "float64": double, "float16": measured["flops"], "bfloat16": measured["flops"]}
+        peaks = peaks_of(measured["flops"], features)
         return Target(
             **common,
             bandwidth=measured["bandwidth"],
@@ -57,7 +56,7 @@ def describe_host(*, measure: bool = False) -> Target:
         **common,
         bandwidth=ESTIMATED_BANDWIDTH_PER_CORE * min(cores, 8) + 10e9,
         cache_bandwidth=100e9 * cores,
-        peak_flops={"float32": peak, "float64": peak / 2, "float16": peak, "bfloat16": peak},
+        peak_flops=peaks_of(peak, features),
         origin="estimated",
         source="instruction set and core count; kernelwright doctor --measure replaces it",
     )
@@ -82,6 +81,12 @@ def cpu_features(info: dict[str, str]) -> tuple[str, ...]:
     """The instruction sets that decide how a kernel is written."""
     flags = set(info["flags"].split())
     return tuple(name for name in INTERESTING if name in flags)
+
+
+def peaks_of(flops: float, features: tuple[str, ...]) -> dict[str, float]:
+    """Peaks by dtype from that of float32; AVX-512 BF16 multiplies two bf16 in the place of one float."""
+    pairs = 2 if "avx512_bf16" in features else 1
+    return {"float32": flops, "float64": flops / 2, "float16": flops, "bfloat16": pairs * flops}
 
 
 def flops_per_cycle(features: tuple[str, ...]) -> int:

@@ -35,6 +35,9 @@ GEMMS = [
     ((2, 96, 64), "nn", torch.float32),  # few rows, in place
     ((20, 24, 40), "nn", torch.float64),
     ((20, 32, 40), "nn", torch.bfloat16),  # converted straight into panels
+    ((77, 91, 133), "nn", torch.bfloat16),  # in pairs where the machine has them: an odd end of k, a border along n
+    ((70, 80, 65), "nt", torch.bfloat16),
+    ((50, 64, 39), "tn", torch.bfloat16),
     ((20, 24, 40), "nn", torch.int8),
     ((30, 128, 2048), "nn", torch.float32),  # rows of a meet in one set of the first cache; the first sums overwrite the tile
     ((13, 80, 1024), "nn", torch.float64),
@@ -62,6 +65,17 @@ def test_the_first_product_overwrites_only_where_it_covers_the_tile() -> None:
         for factor in (1.0, torch.nan, 1.0):
             out = built(sketch, {"a": a * factor, "b": b})
         torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-3)
+
+
+def test_bf16_is_multiplied_in_pairs_or_converted() -> None:
+    """One source has both; a pair that runs over the end of k must not read a neighbour that is not finite."""
+    a, b = torch.randn(9, 33).bfloat16(), torch.randn(33, 40).bfloat16()
+    a[1:, 0] = torch.inf
+    sketch = gemm_sketches(a, b)[0]
+    text = lower(sketch)
+    assert "gemm_pairs(" in text
+    assert "gemm_tile<float>(" in text
+    torch.testing.assert_close(built(sketch, {"a": a, "b": b})[0].float(), (a[:1].float() @ b.float())[0], rtol=1e-2, atol=0.05)
 
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [

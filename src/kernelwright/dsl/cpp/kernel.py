@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from kernelwright.dsl.cfamily.graph import RESERVED, GraphBuilder, walk
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, from_index, poly
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
-from kernelwright.dsl.cpp import gemm
+from kernelwright.dsl.cpp import gemm, halves
 from kernelwright.dsl.cpp.elements import TensorPlace
 from kernelwright.dsl.cpp.keeping import decide
 from kernelwright.dsl.cpp.knobs import Knobs
@@ -112,6 +112,7 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: Knobs = D
     if "std::stable_sort" in body:
         headers += "#include <algorithm>\n"
     products = gemm.prelude(knobs.registers, knobs.unroll) if "gemm_tile<" in body else ""
+    products += halves.PRELUDE if "gemm_pairs(" in body else ""
     products += gemm.PACKING if re.search("pack_rows|pack_columns|pack_blocks", body) else ""
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
@@ -220,7 +221,7 @@ def indent(lines: list[str]) -> str:
     depth = 1
     for line in flat:
         closing = len(re.match(r"^[}]*", line).group(0))  # type: ignore[union-attr]
-        if line.startswith("#pragma"):
+        if line.startswith("#"):
             text.append(f"{line}\n")
             continue
         text.append("  " * (depth - min(closing, 1)) + line + "\n")

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
 from kernelwright.dsl.cfamily.types import WIDTH
 from kernelwright.dsl.cfamily.values import VIEWS, Carried, CommentEffect, LoopEffect, Storage, Value
-from kernelwright.dsl.cpp import gemm
+from kernelwright.dsl.cpp import gemm, halves
 from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.dsl.cpp.nest import Fill, Nest
+from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
     from kernelwright.dsl.cpp.schedule import Scheduler
@@ -50,9 +51,9 @@ class View:
         return self.memory if offset.constant == 0 else f"{self.memory} + {to_c(offset)}"
 
 
-def view(scheduler: Scheduler, x: Value, gemm_value: Value) -> View | None:
-    """The operand as it lies in a tensor or a kept tile, if it does: affine, inside, of the accumulator's dtype."""
-    if x.dtype is not gemm_value.dtype:
+def view(scheduler: Scheduler, x: Value, dtype: DType) -> View | None:
+    """The operand as it lies in a tensor or a kept tile, if it does: affine, inside, of this dtype."""
+    if x.dtype is not dtype:
         return None
     leaf = x
     while leaf.storage is None and leaf.op in VIEWS:
@@ -127,8 +128,14 @@ def product(scheduler: Scheduler, value: Value) -> None:
         return
     a, b = value.args[:2]
     element = gemm.ELEMENT[value.dtype]
+    for inner in scheduler.pending([a, b]):
+        scheduler.make(inner)
+    pair = halves.operands(scheduler, value)
+    mark = len(scheduler.out)
     left = left_operand(scheduler, a, value)
     right = right_operand(scheduler, b, value)
+    copies = scheduler.out[mark:]
+    del scheduler.out[mark:]
     whole = left.rows == value.shape[0] and right.columns == value.shape[1]
     fresh = begin_sum(scheduler, value, whole=whole)
     target = value.storage
@@ -136,12 +143,14 @@ def product(scheduler: Scheduler, value: Value) -> None:
     scheduler.around.used.add("gemm")
     depth = combine("min", left.depth, right.depth)
     loop = gemm.Loop(to_c(depth), left.step, right.step)
-    scheduler.out.append(
-        gemm.call(
-            value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, left.block, right.pointer,
-            right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh,
-        )
+    call = gemm.call(
+        value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, left.block, right.pointer,
+        right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh,
     )  # fmt: skip
+    lines = [*copies, call]
+    if pair is not None:
+        lines = [halves.CONDITION, *halves.lines(scheduler, value, pair, target, fresh), "#else", *lines, "#endif"]
+    scheduler.out += lines
     count_work(scheduler, (*value.shape, a.shape[1]))
 
 
@@ -156,7 +165,7 @@ def several(scheduler: Scheduler, value: Value) -> None:
             for inner in scheduler.pending([root]):
                 scheduler.make(inner)
             scheduler.make(root)
-        found = view(scheduler, operand, value)
+        found = view(scheduler, operand, value.dtype)
         if found is None or (not in_place and (found.column.constant != 1 or (found.rows, found.columns) != b.shape[1:])):
             storage = computed(scheduler, operand, value)
             row = storage.extents[-1]
@@ -239,7 +248,7 @@ def _covered(scheduler: Scheduler, operand: Value, value: Value, axis: int) -> P
     panels = panels_in_memory(scheduler, operand, value, 64 // WIDTH[value.dtype]) if axis else None
     if panels is not None:
         return panels.columns
-    found = view(scheduler, operand, value)
+    found = view(scheduler, operand, value.dtype)
     return None if found is None else (found.columns if axis else found.rows)
 
 
@@ -260,7 +269,7 @@ def _rescaled(scheduler: Scheduler, acc: Value, value: Value) -> Storage | None:
 
 def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
     """A in place, or a copy of it."""
-    found = view(scheduler, a, gemm_value)
+    found = view(scheduler, a, gemm_value.dtype)
     if found is None:
         storage = computed(scheduler, a, gemm_value)
         name = f"&{storage.name}" if storage.scalar else storage.name
@@ -286,7 +295,7 @@ def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
     arranged = panels_in_memory(scheduler, b, gemm_value, panel)
     if arranged is not None:
         return arranged
-    found = view(scheduler, b, gemm_value)
+    found = view(scheduler, b, gemm_value.dtype)
     rows = gemm_value.shape[0].constant
     few = rows is not None and rows < scheduler.around.knobs.pack_above_rows
     depth, columns = b.shape
@@ -401,13 +410,13 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
     bodies = [item.body for item in loops]
     for operand, always in ((a, False), (b, True)):
         root = _root(operand)
-        if root.storage is None and (always or view(scheduler, operand, value) is None):
+        if root.storage is None and (always or view(scheduler, operand, value.dtype) is None):
             if root.home in bodies or root.op == "gemm":
                 return False
             for inner in scheduler.pending([root]):
                 scheduler.make(inner)
             scheduler.make(root)
-    left, right = view(scheduler, a, value), view(scheduler, b, value)
+    left, right = view(scheduler, a, value.dtype), view(scheduler, b, value.dtype)
     if left is None or right is None or right.column.constant != 1:
         return False
     inside = left.rows.names | left.columns.names | right.rows.names | right.columns.names
