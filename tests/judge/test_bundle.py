@@ -158,3 +158,15 @@ def test_any_header_unpacks_or_is_garbage(value: Any, place: str) -> None:
         pass
     finally:
         packed.close()
+
+
+def test_a_digest_stands_for_structure_and_bytes() -> None:
+    first, other = torch.arange(6.0), torch.arange(6.0)
+    other[5] = -1
+    trees = [[first], [first.clone()], (first,), [first.view(2, 3)], [other]]
+    packed = [bundle.pack(tree) for tree in trees]
+    digests = [bundle.digest(item.header, item.fd) for item in packed]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 4
+    for item in packed:
+        item.close()

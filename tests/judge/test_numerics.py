@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kernelwright.judge import numerics
 from kernelwright.judge.numerics import Yardstick, compare_exact, drift, effective_reach, pieces
 
 torch.set_num_threads(1)
@@ -172,3 +173,12 @@ def test_large_outputs_are_compared_piece_by_piece() -> None:
     assert difference.wrong.nonzero().tolist() == [[299, 999]]
     assert difference.worst_error == pytest.approx(1.0, rel=1e-5)
     assert difference.bound < 1e-4
+
+
+@pytest.mark.parametrize("shape", [(40, 3), (3, 40), (9, 10, 11), (17,)])
+def test_lines_are_the_same_part_by_part(shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    values = torch.randn(shape)
+    whole = [numerics._line(values, dim) for dim in range(len(shape))]
+    monkeypatch.setattr(numerics, "WIDENED", 16)
+    for dim, line in enumerate(whole):
+        torch.testing.assert_close(numerics._line(values, dim), line)

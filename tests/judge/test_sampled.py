@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from kernelwright.judge.referee import Referee
-from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
+from kernelwright.judge.sampled import DEAR_SECONDS, LARGE_BYTES, SampledExpectation, rows_to_sample
 from kernelwright.task import Task
 
 torch.set_num_threads(1)
@@ -35,6 +35,36 @@ def test_cheap_tasks_and_dependent_samples_are_run_whole() -> None:
     assert rows_to_sample(independent.reference, independent.loaded.draw(1)[0], DEAR_SECONDS / 2) == 0
     assert 1 <= rows_to_sample(independent.reference, independent.loaded.draw(1)[0], 2 * DEAR_SECONDS) <= 24
     assert rows_to_sample(dependent.reference, dependent.loaded.draw(1)[0], 2 * DEAR_SECONDS) == 0
+
+
+def test_large_tasks_are_sampled_however_fast_they_are() -> None:
+    made = referee("torch.relu(self.layer(x))")
+    assert rows_to_sample(made.reference, made.loaded.draw(1)[0], 0.0, LARGE_BYTES - 1) == 0
+    assert rows_to_sample(made.reference, made.loaded.draw(1)[0], 0.0, 2 * LARGE_BYTES) == 3
+
+
+def test_trials_make_room_before_the_next_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two large ones at a time, beside the candidate's, got the referee killed for memory."""
+    made = referee("torch.relu(self.layer(x))")
+    monkeypatch.setattr("kernelwright.judge.referee.REMEMBERED_BYTES", 1)
+    alive: list[int] = []
+    made.loaded.model_class.forward.__globals__["alive"] = alive
+    made.weights(None)
+    monkeypatch.setattr(made, "_made", lambda *args: (alive.append(len(made._memory)), Referee._made(made, *args))[1])
+    made.plan(0.3)
+    assert len(alive) > 3
+    assert set(alive) == {0}
+
+
+def test_without_room_for_fp64_torch_is_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelwright.judge.referee.available_bytes", lambda: 1)
+    made = referee("self.layer(x) - self.layer(x).mean(0)")
+    made.weights(None)
+    made.plan(0.1)
+    assert made.truth == "native"
+    assert made.check(0, made.reference.model(*made.draw(0)), made.draw(0)) is None
+    assert made.check(0, 1.001 * made.reference.model(*made.draw(0)), made.draw(0)) is not None
+    assert any("would not fit into memory" in flag for flag in made.flags())
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,6 +11,7 @@ import pytest
 
 from kernelwright.errors import KernelFileError, TaskError
 from kernelwright.judge import Judge, Status, Times, Verdict
+from kernelwright.judge.session import candidate_limits
 from kernelwright.task import Task
 
 TASK = """
@@ -182,3 +183,19 @@ def test_hybrid_allows_a_library_product_and_lists_it(judge: Judge) -> None:
     answer = verdict(judge, product, by_library, track="hybrid")
     assert answer.status is Status.correct
     assert answer.library_calls == ("aten::mm",)
+
+
+def test_of_a_large_output_a_digest_is_held(judge: Judge, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever does not fit beside the rest is still compared with what the kernel hands over later."""
+    monkeypatch.setattr("kernelwright.judge.session.HELD_BYTES", 16)
+    assert verdict(judge, task, kernel("return self.right(x)")).status is Status.correct
+    answer = verdict(judge, task, kernel(STATIC_BUFFER, "BUFFER = {}"))
+    assert answer.status is Status.cheating, answer.reason
+    assert "an output changed after it was returned" in answer.reason
+
+
+def test_a_kernel_may_hand_over_outputs_of_any_size() -> None:
+    """The sandbox's limit on files holds for the memory files by which outputs travel, too: 1 GiB was too little."""
+    size = 5 << 30
+    assert candidate_limits({"output_bytes": size}).file_bytes > size
+    assert candidate_limits({"input_bytes": size}).file_bytes > 2 * size, "inputs with gaps between their rows"

@@ -9,6 +9,8 @@ the parent, which only relays bundles, has none.
 from __future__ import annotations
 
 import fcntl
+import hashlib
+import json
 import math
 import mmap
 import os
@@ -107,6 +109,22 @@ def same(first: dict[str, Any], first_fd: int, second: dict[str, Any], second_fd
     finally:
         for view in views:
             view.close()
+
+
+def digest(header: dict[str, Any], fd: int) -> bytes:
+    """Structure, layout and bytes of a bundle as one number: what is kept of an output too large to be kept itself."""
+    found = hashlib.sha256(json.dumps(header.get("tree")).encode())
+    if fcntl.fcntl(fd, fcntl.F_GET_SEALS) & SEALS != SEALS:
+        raise ChannelGarbage("a bundle is not sealed")
+    try:
+        with (
+            mmap.mmap(fd, os.fstat(fd).st_size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ) as memory,
+            memoryview(memory) as view,
+        ):
+            found.update(view)
+    except (OSError, ValueError) as error:
+        raise ChannelGarbage(f"a bundle cannot be mapped: {error}") from error
+    return found.digest()
 
 
 def _equal_bytes(one: memoryview, other: memoryview) -> bool:

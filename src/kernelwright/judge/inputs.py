@@ -29,37 +29,41 @@ def _spread(tensor: Any) -> float:
 
 
 def _normal(tensor: Any, dice: torch.Generator) -> Any:
-    return torch.randn(tensor.shape, generator=dice) * _spread(tensor)
+    return torch.randn(tensor.shape, generator=dice).mul_(_spread(tensor))
 
 
 def _sparse(tensor: Any, dice: torch.Generator) -> Any:
     """One element in 64 stands out, so sums have few terms that count and precision lost on one hardly averages out. The
     rest is small but not constant: a running sum of equal terms would drift one way, in honest kernels too."""
-    return _normal(tensor, dice) * torch.where(torch.rand(tensor.shape, generator=dice) < 1 / 64, 1.0, 2**-6)
+    outstanding = torch.rand(tensor.shape, generator=dice).lt_(1 / 64)
+    return _normal(tensor, dice).mul_(outstanding.mul_(1 - 2**-6).add_(2**-6))
 
 
 def _sorted(tensor: Any, dice: torch.Generator) -> Any:
     """Ascending along the last dimension. Positive: running sums of sorted values of both signs would cancel, and lose more
     digits than any honest kernel has to answer for."""
-    values = _normal(tensor, dice).abs()
+    values = _normal(tensor, dice).abs_()
     return values.sort(dim=-1).values if tensor.dim() else values
 
 
 DISTRIBUTIONS: dict[str, Change] = {
     "normal": _normal,
     "sparse": _sparse,
-    "large": lambda tensor, dice: _normal(tensor, dice) * 64,
-    "negative": lambda tensor, dice: -_normal(tensor, dice).abs(),
-    "shifted": lambda tensor, dice: _normal(tensor, dice) + 3 * _spread(tensor),
-    "tiny": lambda tensor, dice: _normal(tensor, dice) * 2**-12,
-    "ties": lambda tensor, dice: (torch.randn(tensor.shape, generator=dice) * 2).round() * 0.5,
+    "large": lambda tensor, dice: _normal(tensor, dice).mul_(64),
+    "negative": lambda tensor, dice: _normal(tensor, dice).abs_().neg_(),
+    "shifted": lambda tensor, dice: _normal(tensor, dice).add_(3 * _spread(tensor)),
+    "tiny": lambda tensor, dice: _normal(tensor, dice).mul_(2**-12),
+    "ties": lambda tensor, dice: torch.randn(tensor.shape, generator=dice).mul_(2).round_().mul_(0.5),
     "sorted": _sorted,
     "zeros": lambda tensor, dice: torch.zeros(tensor.shape),
     "ones": lambda tensor, dice: torch.ones(tensor.shape),
 }
-"""In the order in which they are worth their time."""
+"""In the order in which they are worth their time. Computed in place: inputs may be a good part of the machine's memory."""
 
 TOUCHED = 48
+
+WIDE_GAPS = 1 << 24
+"""Elements up to which a slice of something larger is one of something twice as large; beyond, of something a little larger."""
 
 CONSTANT = ("zeros", "ones")
 
@@ -100,7 +104,7 @@ def redistribute(
         if what == "probability":
             fresh = torch.softmax(fresh, -1)
         elif positive:
-            fresh = fresh.abs() + (0.0 if name in ("sparse", "ties") else 2**-10)
+            fresh = fresh.abs_().add_(0.0 if name in ("sparse", "ties") else 2**-10)
         changed[1] += 1
         return fresh.to(tensor.dtype)
 
@@ -139,7 +143,8 @@ def strided(inputs: list[Any], seed: int) -> list[Any] | None:
         changed[0] += 1
         if tensor.dim() > 1 and min(tensor.shape[-2:]) > 1 and torch.rand((), generator=dice) < 0.5:
             return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
-        room = torch.zeros((*tensor.shape[:-1], tensor.shape[-1] * 2 + 3), dtype=tensor.dtype)
+        gap = tensor.shape[-1] if tensor.dim() == 1 or tensor.numel() < WIDE_GAPS else 0
+        room = torch.zeros((*tensor.shape[:-1], tensor.shape[-1] + gap + 3), dtype=tensor.dtype)
         view = room[..., 1 : 1 + tensor.shape[-1]] if tensor.dim() > 1 else room[1 : 1 + 2 * tensor.shape[0] : 2]
         return view.copy_(tensor)
 

@@ -62,6 +62,23 @@ class Trial:
         return drawn
 
 
+@dataclass(frozen=True)
+class Own:
+    """What the task's own inputs are like, without the inputs: a large task's are not kept while other trials are tried."""
+
+    real: tuple[int, ...]
+    """The float inputs by position among the tensors, the largest last."""
+    odd: tuple[float, float]
+    error: float
+
+    @classmethod
+    def of(cls, expectation: Expectation) -> Own:
+        tensors = tree.tensors(expectation.inputs)
+        real = [index for index, tensor in enumerate(tensors) if drawing.kind(tensor) in ("real", "probability")]
+        real.sort(key=lambda index: int(tensors[index].numel()))
+        return cls(tuple(real), expectation.odd_shares(), expectation.relative_error())
+
+
 class Planner:
     """Chooses trials. `expect` gives a trial's expectation (and may remember it), `seed` is the secret behind all seeds."""
 
@@ -78,7 +95,7 @@ class Planner:
         own = [Trial(self._seed(), workload) for workload in range(self.workloads)]
         own += [Trial(self._seed()) for _ in range(SEEDS - 1)]
         first = time.process_time()
-        base = self.expect(own[0])
+        base = Own.of(self.expect(own[0]))
         cost = time.process_time() - first
         others: list[Trial] = []
         for name in self._order():
@@ -102,30 +119,27 @@ class Planner:
         self.dice.shuffle(rest)
         return names[:3] + rest
 
-    def _legal(self, name: str, base: Expectation) -> Trial | None:
+    def _legal(self, name: str, base: Own) -> Trial | None:
         """A trial of this distribution on which the reference is sound, or None."""
         seed = self._seed()
-        tensors = tree.tensors(base.inputs)
-        real = [index for index, tensor in enumerate(tensors) if drawing.kind(tensor) in ("real", "probability")]
-        if not real:
+        if not base.real:
             return None
         tries = [Trial(seed, distribution=name)]
         if name in drawing.POSITIVE:
             tries.append(Trial(seed, distribution=name, positive=True))
-        if len(real) > 1:
-            largest = max(real, key=lambda index: int(tensors[index].numel()))
-            tries.append(Trial(seed, distribution=name, only=largest))
+        if len(base.real) > 1:
+            tries.append(Trial(seed, distribution=name, only=base.real[-1]))
         return next((trial for trial in tries if self._sound(trial, base)), None)
 
-    def _sound(self, trial: Trial, base: Expectation) -> bool:
+    def _sound(self, trial: Trial, base: Own) -> bool:
         try:
             expectation = self.expect(trial)
         except TaskError:
             return False
-        (nan, infinite), (own_nan, own_infinite) = expectation.odd_shares(), base.odd_shares()
+        (nan, infinite), (own_nan, own_infinite) = expectation.odd_shares(), base.odd
         if nan > own_nan or infinite > 1.5 * own_infinite:
             return False
-        return expectation.relative_error() <= max(ILL, 16 * base.relative_error())
+        return expectation.relative_error() <= max(ILL, 16 * base.error)
 
     def _strides_fit(self, trial: Trial) -> bool:
         """Whether the reference takes non-contiguous inputs at all (`view` does not)."""

@@ -33,10 +33,11 @@ from kernelwright.judge.expect import Expectation, Finding
 from kernelwright.judge.facts import first_run
 from kernelwright.judge.inputs import CONSTANT
 from kernelwright.judge.plan import Planner, Trial
-from kernelwright.judge.reference import Reference
-from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
+from kernelwright.judge.reference import MEMORY, Reference
+from kernelwright.judge.sampled import DEAR_SECONDS, LARGE_BYTES, SampledExpectation, rows_to_sample
 from kernelwright.judge.weights import constants, randomised
 from kernelwright.task import Task
+from kernelwright.task.footprint import available_bytes
 from kernelwright.task.load import load_task, require_outputs
 
 CHEAP_DRAW = 0.05
@@ -52,7 +53,7 @@ class Referee:
         self.task = task
         self.seed = secrets.randbits(48) if seed is None else seed
         self.loaded = load_task(task)
-        self.loaded.require_memory()
+        needed = self.loaded.require_memory()
         self.reference = Reference(self.loaded, self.loaded.construct(self.seed))
         self.trials: list[Trial] = []
         self.budget = 5.0
@@ -62,20 +63,27 @@ class Referee:
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self.facts, self._nan_share = first_run(self.reference, self.seed)
         self.reach = self.facts["longest_reduction"]
-        eager = self.facts["eager_seconds"]
-        self.sampled_rows = rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager) if eager > DEAR_SECONDS else 0
+        self.sampled_rows = self._rows_to_sample()
+        if not self.sampled_rows and needed.widened > available_bytes():
+            self.reference.refusal = MEMORY
 
     def expect(self, trial: Trial) -> Expectation:
         """The expectation of a trial, remembered while memory allows."""
         if trial in self._memory:
             self._memory.move_to_end(trial)
             return self._memory[trial]
+        self._make_room()
         reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
         made = self._made(trial.draw(self.reference), reach, trial.label, trial.seed, trial.workload)
         self._memory[trial] = made
-        while len(self._memory) > 1 and sum(item.nbytes for item in self._memory.values()) > REMEMBERED_BYTES:
-            self._memory.popitem(last=False)
         return made
+
+    def _make_room(self) -> None:
+        """Forget the oldest trials until one more of their size fits; done before it is made, since a large one counts."""
+        held = [item.nbytes for item in self._memory.values()]
+        while held and sum(held) + max(held) > REMEMBERED_BYTES:
+            held.pop(0)
+            self._memory.popitem(last=False)
 
     def weights(self, names: dict[str, list[int]] | None) -> tuple[str, dict[str, Any] | None]:
         """Send state by name where the candidate's state has all names and shapes of the reference; otherwise both sides are
@@ -120,12 +128,15 @@ class Referee:
 
     def flags(self) -> list[str]:
         """What the planned trials cannot tell apart. Dear tasks are asked by their sample: half precision on a CPU is slow."""
+        self._timed = []
         chosen = self.trials or [Trial(self.seed)]
         return nulls.flags(self.reference, (self.expect(trial).strictest for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
         """Input sets for one timed block: the task's own distribution, changed anew for every block and call. Where drawing is cheap,
         each block starts from a draw of its own: what remembers a base and finds out what was done to it is wrong, too."""
+        self._make_room()
+        self._timed = []
         if self._timed_base is None or self._draw_seconds < CHEAP_DRAW:
             started = time.perf_counter()
             self._timed_base = self.loaded.draw(seed)[0]
@@ -144,6 +155,12 @@ class Referee:
         label = "the inputs of a timed call"
         reach = numerics.effective_reach(self.reach)
         return self._made(self._timed[call], reach, label, self.seed + call, 0).check_outputs(outputs)
+
+    def _rows_to_sample(self) -> int:
+        eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
+        if eager <= DEAR_SECONDS and size < LARGE_BYTES:
+            return 0
+        return rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager, size)
 
     def _made(self, inputs: list[Any], reach: int, label: str, seed: int, workload: int) -> Expectation:
         if self.sampled_rows and workload == 0:

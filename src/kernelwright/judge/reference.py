@@ -29,6 +29,8 @@ TILE = 65537
 
 ADDS = ("sum", "mean", "var", "std", "norm", "prod", "logsumexp", "dot", "mv", "pool", "cdist", "loss", "histc", "bincount")
 SCANS = ("softmax", "cumsum", "cumprod")
+MEMORY = "it would not fit into memory"
+"""The reason of a refusal that is the machine's, not the module's."""
 
 
 class Reference:
@@ -70,7 +72,7 @@ class Reference:
         """In fp64, perhaps with relative noise; None when the module refuses. `everywhere` also moves zeros (to break ties)."""
         dice = torch.Generator().manual_seed(seed)
         if self.refusal:
-            return self._native_noisy(inputs, noise, dice, everywhere) if noise else None
+            return self._native_noisy(inputs, noise, dice, everywhere) if noise and self.refusal != MEMORY else None
         base = self._base(inputs)
         arguments = tree.transform(inputs, lambda tensor: _noisy(_widened(tensor), noise, dice, everywhere))
         previous = torch.get_default_dtype()

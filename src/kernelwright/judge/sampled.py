@@ -1,9 +1,9 @@
-"""Expectations for dear tasks: fp64 on some samples of the batch, torch's own result for the rest.
+"""Expectations for dear and for large tasks: fp64 on some samples of the batch, torch's own result for the rest.
 
-Where an fp64 run of the whole would take many seconds, a few rows of the batch (chosen by the trial's secret seed) are run
-in fp64 instead. Those rows are judged as always; all others are held against torch's result at the task's dtype, with the
-error level that the sample showed for each magnitude, doubled, since both sides may be off. Only for tasks that treat their
-samples independently, which is tried out, not assumed.
+Where an fp64 run of the whole would take many seconds or several times the task's memory, a few rows of the batch (chosen
+by the trial's secret seed) are run in fp64 instead. Those rows are judged as always; all others are held against torch's
+result at the task's dtype, with the error level that the sample showed for each magnitude, doubled, since both sides may be
+off. Only for tasks that treat their samples independently, which is tried out, not assumed.
 """
 
 from __future__ import annotations
@@ -23,14 +23,19 @@ from kernelwright.task import tree
 DEAR_SECONDS = 0.5
 """Eager time from which fp64 runs of the whole (about three times as long, several a trial) are not worth it."""
 SAMPLE_SECONDS = 0.2
+LARGE_BYTES = 512 << 20
+"""Inputs and outputs from which an fp64 copy of both, beside what the two processes hold anyway, crowds out a laptop's memory."""
+SAMPLE_BYTES = 64 << 20
 
 
-def rows_to_sample(reference: Reference, inputs: list[Any], eager_seconds: float) -> int:
+def rows_to_sample(reference: Reference, inputs: list[Any], eager_seconds: float, nbytes: int = 0) -> int:
     """How many rows of the batch stand for all of it; 0 when the whole is cheap, or the samples depend on each other."""
     batch = _batch(inputs)
-    if eager_seconds < DEAR_SECONDS or batch < 2:
+    dear, large = eager_seconds >= DEAR_SECONDS, nbytes >= LARGE_BYTES
+    if not (dear or large) or batch < 2:
         return 0
-    count = max(1, min(batch // 2, int(batch * SAMPLE_SECONDS / eager_seconds)))
+    share = min(SAMPLE_SECONDS / eager_seconds if dear else 1.0, SAMPLE_BYTES / nbytes if large else 1.0)
+    count = max(1, min(batch // 2, int(batch * share)))
     rows = torch.tensor(sorted(random.Random(0).sample(range(batch), count)))
     try:
         whole = [leaf for _, leaf in reference.native(inputs)]

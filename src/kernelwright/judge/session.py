@@ -6,6 +6,7 @@ descriptors are only relayed; no tensor is looked at here, except byte for byte 
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from collections.abc import Iterable
@@ -32,15 +33,32 @@ FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
 """Without its device a kernel is slow: once its process has worked for so many seconds, only the first few trials are run (three
 seeds, another distribution). Processor time, so that a busy machine does not make the judge milder."""
 HELD_BYTES = 256 << 20
-"""Of outputs that are held and asked for again, all together; the first two are held whatever their size."""
+"""Of outputs that are held and asked for again, all together; the first two, or one that is larger, are held whatever their size."""
 
 
 @dataclass
 class Held:
-    """An output that the candidate sent, kept to compare with what it says later."""
+    """An output that the candidate sent, kept to compare with what it says later; of a large one only the digest (`fd` is -1)."""
 
     header: dict[str, Any]
     fd: int
+    digest: bytes = b""
+
+    @classmethod
+    def of(cls, header: dict[str, Any], fd: int) -> Held:
+        """Takes the descriptor over."""
+        if os.fstat(fd).st_size <= HELD_BYTES:
+            return cls(header, fd)
+        try:
+            return cls({}, -1, bundle.digest(header, fd))
+        finally:
+            os.close(fd)
+
+    def same(self, header: Any, fd: int) -> bool:
+        """Whether this bundle is what was sent before."""
+        if not isinstance(header, dict):
+            return False
+        return bundle.digest(header, fd) == self.digest if self.digest else bundle.same(self.header, self.fd, header, fd)
 
 
 class Session(Conversation):
@@ -80,7 +98,7 @@ class Session(Conversation):
         self._call_seconds = 0.0
 
     def __exit__(self, *_: object) -> None:
-        close_all([held.fd for held in self._held])
+        close_all([held.fd for held in self._held if held.fd >= 0])
         super().__exit__(*_)
 
     # -- the steps -----------------------------------------------------------------------------------------------------------
@@ -96,14 +114,11 @@ class Session(Conversation):
 
     def load(self) -> None:
         """Spawn the candidate, have it build and construct, and settle the weights."""
-        needed = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
         device = self.setting.device if self.setting else ""
-        # A driver maps the whole device's memory: an address space limit would end every kernel there.
-        limits = Limits(memory=1 << 46 if device else 3 * GIB + 12 * needed)
         self.candidate = self.template.spawn(
             "candidate",
             sandboxed=True,
-            limits=limits,
+            limits=candidate_limits(self.facts, device),
             readable=readable(self.kernel.dsl),
             devices=nodes(self.setting.targets[0]) if device and self.setting else (),
             hidden=() if self.interpreted else ("torch._inductor",),
@@ -239,7 +254,8 @@ class Session(Conversation):
         """Blocks of calls in quick succession, each on data of its own, as the clock makes them, with outputs checked: replaying
         when calls come in a rush fails here, and the observer gets samples enough also of short kernels."""
         data = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes"))
-        calls = max(2, min(RUSH_CALLS, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
+        fewest = 2 if data <= 2 * RUSH_BYTES else 1  # calls that long come in no rush, and two sets of data may not fit
+        calls = max(fewest, min(RUSH_CALLS, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
         started = time.monotonic()
         while True:
             self._rush_block(calls)
@@ -256,7 +272,7 @@ class Session(Conversation):
         finally:
             close_all(fds)
         self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
-        for call in self._dice.sample(range(calls), 2):
+        for call in self._dice.sample(range(calls), min(2, calls)):
             reply, sent = self.ask_candidate({"op": "time_outputs", "call": call}, doing="handing over outputs", seconds=60)
             try:
                 if len(sent) != 2 or reply.get("plain") is not True:
@@ -344,7 +360,7 @@ class Session(Conversation):
         self.trials_passed += 1
         close_all(sent[1:])
         if hold:
-            self._held.append(Held(reply["outputs"], sent[0]))
+            self._held.append(Held.of(reply["outputs"], sent[0]))
         else:
             close_all(sent[:1])
 
@@ -359,6 +375,9 @@ class Session(Conversation):
 
     def _may_hold(self) -> bool:
         """As many outputs as fit are held until the end: a ring of buffers has to be longer than that."""
+        if int(self.facts.get("output_bytes", 0)) > HELD_BYTES:
+            # Not the first, which is run again at the end: a static buffer would hold its answer then.
+            return len(self.trials) == 1
         return len(self._held) < 2 or (len(self._held) + 1) * int(self.facts.get("output_bytes", 0)) <= HELD_BYTES
 
     def _look_at_held(self, indices: Iterable[int]) -> None:
@@ -370,8 +389,7 @@ class Session(Conversation):
             held = self._held[index]
             reply, fds = self.ask_candidate({"op": "held", "index": index}, doing="handing over outputs", seconds=60)
             try:
-                again = reply.get("held")
-                if len(fds) != 1 or not isinstance(again, dict) or not bundle.same(held.header, held.fd, again, fds[0]):
+                if len(fds) != 1 or not held.same(reply.get("held"), fds[0]):
                     raise Rejected(
                         Status.cheating,
                         "an output changed after it was returned: it shares memory with an input or is overwritten by a later call",
@@ -380,6 +398,13 @@ class Session(Conversation):
                 raise from_channel(error, self._candidate(), "handing over outputs", None) from error
             finally:
                 close_all(fds)
+
+
+def candidate_limits(facts: dict[str, Any], device: str = "") -> Limits:
+    """Room for a kernel that holds its data a dozen times; outputs and inputs travel as files, so a file may hold all of them. A
+    driver maps the whole device's memory: there an address space limit would end every kernel."""
+    needed = sum(int(facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
+    return Limits(memory=1 << 46 if device else 3 * GIB + 12 * needed, file_bytes=GIB + 4 * needed)
 
 
 def _entries(value: Any) -> list[Any]:

@@ -28,6 +28,17 @@ class Footprint:
     peak: int
     kept: int
 
+    @property
+    def judged(self) -> int:
+        """What judging takes: the reference's and the candidate's processes hold the task once each, inputs and outputs are on
+        their way between them in both directions, and one output is held to be asked for again."""
+        return 2 * self.peak + 2 * self.kept
+
+    @property
+    def widened(self) -> int:
+        """What it takes when the whole is run in fp64 beside all that."""
+        return self.judged + 2 * self.peak
+
 
 class _LiveBytes(TorchDispatchMode):  # type: ignore[misc]
     """Follows every storage from its birth to its collection."""

@@ -27,9 +27,6 @@ from kernelwright.errors import TaskError
 from kernelwright.task import footprint, tree
 from kernelwright.task.task import DEFAULT_CLASS, Task
 
-HELD_AT_ONCE = 2.5
-"""The reference's and the candidate's processes each hold the task once, and comparing takes something more."""
-
 _serial = itertools.count()
 
 
@@ -80,11 +77,11 @@ class LoadedTask:
         other = load_task(self.task)
         needed = footprint.measure(lambda: _run_once(other))
         limit = footprint.available_bytes() if limit is None else limit
-        if needed.peak * HELD_AT_ONCE > limit:
+        if needed.judged > limit:
             raise TaskError(
                 self.task.path,
                 f"the task is too large for memory: one run holds {_gigabytes(needed.peak)}, judging it takes "
-                f"{_gigabytes(int(needed.peak * HELD_AT_ONCE))}, and {_gigabytes(limit)} are available",
+                f"{_gigabytes(needed.judged)}, and {_gigabytes(limit)} are available",
             )
         return needed
 

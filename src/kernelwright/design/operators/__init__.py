@@ -1,11 +1,12 @@
 """ATen operators to lazy values, one file a family: pointwise, views, reduce, norm, pool, index, scatter, order, product,
-recurrent, compound.
+recurrent, compound, distance.
 
 `table.py` holds the registry; importing this folder fills it.
 """
 
 from kernelwright.design.operators import (
     compound,
+    distance,
     index,
     norm,
     order,
@@ -23,6 +24,7 @@ __all__ = [
     "RULES",
     "Result",
     "compound",
+    "distance",
     "find",
     "index",
     "norm",

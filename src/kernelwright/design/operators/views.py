@@ -184,7 +184,7 @@ def full(out: Result, *args: Any, **kw: Any) -> Value:
     return b.const(value, out.dtype, out.shape)
 
 
-rule("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty")(
+rule("zeros", "zeros_like", "new_zeros", "empty", "empty_like", "new_empty", "empty_permuted")(
     lambda out, *_, **__: b.const(0, out.dtype, out.shape)
 )
 rule("ones", "ones_like", "new_ones")(lambda out, *_, **__: b.const(1, out.dtype, out.shape))
