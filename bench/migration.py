@@ -171,9 +171,10 @@ def compared(row: dict[str, str], file: Path, stage: Any) -> str:
     return next((f"wrong: {reason}" for reason in reasons if reason), "same")
 
 
-def run(count: int, seconds: int = SECONDS) -> list[dict[str, Any]]:
+def run(count: int, seconds: int = SECONDS, names: tuple[str, ...] = ()) -> list[dict[str, Any]]:
     """All rows with their results. Equal kernels are run once."""
-    rows = [row for task in sample(count) for row in migrated(*task)]
+    chosen = [task for task in sample(count) if not names or task[1] in names]
+    rows = [row for task in chosen for row in migrated(*task)]
     with tempfile.TemporaryDirectory() as root:
         for name in LANGUAGES:
             folder = Path(root) / name
@@ -238,13 +239,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", type=int, default=40)
     parser.add_argument("--seconds", type=int, default=SECONDS, help="for each kernel")
+    parser.add_argument("--names", default="", help="only these of the sample, separated by commas")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--child", nargs=2, metavar=("LANGUAGE", "FOLDER"))
     options = parser.parse_args()
     if options.child:
         child(options.child[0], Path(options.child[1]), options.seconds)
         return
-    text = table(run(options.tasks, options.seconds))
+    text = table(run(options.tasks, options.seconds, tuple(filter(None, options.names.split(",")))))
     print(text)
     if options.out:
         options.out.write_text(heading() + text)

@@ -105,8 +105,9 @@ class Planner:
             trial = self._legal(name, base)
             if trial is not None:
                 others.append(trial)
-        if self._strides_fit(own[0]):
-            others.insert(min(2, len(others)), Trial(self._seed(), strided=True))
+        elsewhere = Trial(self._seed(), strided=True)
+        if self._strides_fit(elsewhere):
+            others.insert(min(2, len(others)), elsewhere)
         if time.process_time() - started + 2.0 * cost * (len(own) + len(others)) < budget:
             own += [Trial(self._seed()) for _ in range(MOST_SEEDS - SEEDS)]
         touched = dataclasses.replace(own[0], touched=True)
@@ -143,9 +144,8 @@ class Planner:
 
     def _strides_fit(self, trial: Trial) -> bool:
         """Whether the reference takes non-contiguous inputs at all (`view` does not)."""
-        probe = Trial(trial.seed, trial.workload, strided=True)
         try:
-            inputs = probe.draw(self.reference)
+            inputs = trial.draw(self.reference)
             self.reference.native(inputs)
         except TaskError:
             return False

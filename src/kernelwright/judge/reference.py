@@ -52,11 +52,11 @@ class Reference:
 
     def native(self, inputs: list[Any]) -> Named:
         """As the user runs it. The inputs are copied first (a reference may write into them), state is put back afterwards."""
-        return require_outputs(self.loaded.task, self._restored(tree.transform(inputs, lambda tensor: tensor.clone())))
+        return require_outputs(self.loaded.task, self._restored(tree.transform(inputs, _copied)))
 
     def native_tree(self, inputs: list[Any]) -> tuple[Any, list[Any]]:
         """The output as it is returned, and what the call left in its inputs."""
-        own = tree.transform(inputs, lambda tensor: tensor.clone())
+        own = tree.transform(inputs, _copied)
         output = self._restored(own)
         require_outputs(self.loaded.task, output)
         return output, own
@@ -181,6 +181,13 @@ class _Widen(TorchDispatchMode):  # type: ignore[misc]
                 return func(*args, **kwargs).double()
             kwargs["dtype"] = torch.float64
         return func(*args, **kwargs)
+
+
+def _copied(tensor: Any) -> Any:
+    """A copy that lies in memory as the tensor does: `clone` makes a slice contiguous, and `view` then takes what it would refuse."""
+    if tensor.layout is not torch.strided or 0 in tensor.stride() or tensor.is_contiguous():
+        return tensor.clone()
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
 def _widened(tensor: Any) -> Any:

@@ -103,21 +103,13 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     target_notes = hardware.adapted(sketches, names)
     notes += target_notes
     track: Track = "hybrid" if any(isinstance(step, LibraryCall) for s in sketches for step in s.steps) else order.track
-    task, against = order.task, "the task"
-    if task is None:
-        task, against = _as_task(order, tools, found, inputs, init), "the sketch, as a task"
+    task, against = order.task, "the task" if order.task is not None else "the sketch, as a task"
     timing = order.timing and order.task is not None
     if order.timing and order.task is None:
         notes.append("not timed: without a task there is no PyTorch module to be faster than")
-    try:
-        before = judged_source(order, tools, task, track, source, found.texts, notes)
-    except NotMigrated as error:
-        if origin == "carried" or len(found.texts) < 2:
-            raise
-        # The other shape was our idea: a source that is right at its own shape only is migrated for that.
-        notes.append(f"judged at one shape only: {error}")
-        found = Carried(found.texts[:1], found.state)
-        task = _as_task(order, tools, found, inputs, init)
+    if task is None:
+        task, before, found = _without_task(order, tools, track, source, found, inputs, init, notes, foreign=origin == "lifted")
+    else:
         before = judged_source(order, tools, task, track, source, found.texts, notes)
     watch.say("re-scheduling and lowering")
     make = _offer(order, tools, task if order.task is not None else None, found, track, names)
@@ -144,10 +136,40 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     return made
 
 
-def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[str, ...], init: str) -> Task:
+def _without_task(
+    order: MigrationOrder,
+    tools: Tools,
+    track: Track,
+    source: str,
+    found: Carried,
+    inputs: tuple[str, ...],
+    init: str,
+    notes: list[str],
+    *,
+    foreign: bool,
+) -> tuple[Task, Verdict | None, Carried]:
+    """The sketch as a task, and the source's verdict. A source that takes less than we thought of (other sizes, tensors that are not
+    contiguous) is held to what it takes, and the report says so."""
+    contiguous = False
+    while True:
+        task = _as_task(order, tools, found, inputs, init, contiguous)
+        try:
+            return task, judged_source(order, tools, task, track, source, found.texts, notes), found
+        except NotMigrated as error:
+            if foreign and not contiguous and "not contiguous" in str(error):
+                contiguous = True
+                notes.append("the source takes contiguous tensors only, so both were judged with those")
+            elif foreign and len(found.texts) > 1:
+                notes.append(f"judged at one shape only: {error}")
+                found = Carried(found.texts[:1], found.state)
+            else:
+                raise
+
+
+def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[str, ...], init: str, contiguous: bool) -> Task:
     """The sketch as a task, kept beside the result."""
     name = order.kernel.name
-    text = reference.task_text(name, found.sketches, found.state, inputs, init)
+    text = reference.task_text(name, found.sketches, found.state, inputs, init, contiguous=contiguous)
     write(tools.folder, "task.py", text)
     return Task.from_source(text, path=f"{name}_as_task.py")
 

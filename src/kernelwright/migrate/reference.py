@@ -36,7 +36,7 @@ STATE = {state!r}
 class Model(SketchModule):
     def __init__(self, *init, **named):  # the source's own arguments: the sketch has their values in it
         super().__init__(SKETCHES, STATE)
-
+{forward}
 
 def get_inputs():
     return [
@@ -48,6 +48,14 @@ def get_init_inputs():
     return {init}
 '''
 
+_CONTIGUOUS = """
+    def forward(self, *inputs):
+        for tensor in inputs:
+            if isinstance(tensor, torch.Tensor):
+                tensor.view(-1)  # the source takes contiguous tensors only
+        return super().forward(*inputs)
+"""
+
 _SHAPES = """
 
 def get_inputs_dyn_list():
@@ -58,7 +66,13 @@ def get_inputs_dyn_list():
 
 
 def task_text(
-    name: str, sketches: Sequence[nodes.Sketch], state: Sequence[Entry], inputs: Sequence[str] = (), init: str = "[]"
+    name: str,
+    sketches: Sequence[nodes.Sketch],
+    state: Sequence[Entry],
+    inputs: Sequence[str] = (),
+    init: str = "[]",
+    *,
+    contiguous: bool = False,
 ) -> str:
     """The task file. `inputs` has one text for each sketch; what is missing follows from the sketch's declarations."""
     texts = ",\n".join(f"r'''\n{to_source(sketch).strip()}\n'''" for sketch in sketches)
@@ -68,7 +82,9 @@ def task_text(
     drawn = [[draw(item) for item in split_arguments(text)] for text in given]
     listed = ["\n".join(f"        {item}," for item in items) for items in drawn]
     entries = [(name_, list(shape), dtype, buffer) for name_, shape, dtype, buffer in _complete(sketches, state)]
-    body = _TASK.format(name=name, texts=texts, state=entries, first=listed[0], init=init)
+    body = _TASK.format(
+        name=name, texts=texts, state=entries, first=listed[0], init=init, forward=_CONTIGUOUS if contiguous else ""
+    )
     if len(listed) > 1:
         body += _SHAPES.format(lists="\n".join(f"        [\n{item}\n        ]," for item in listed[1:]))
     return body
