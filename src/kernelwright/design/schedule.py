@@ -178,9 +178,11 @@ def _flat(nest: Nest, parallel: list[Atom]) -> Plan:
     written = unit_atoms(nest, targets=True)
     last = max((a for a in written if a in parallel), key=lambda a: written[a], default=parallel[-1])
     reads = unit_atoms(nest, targets=False)
-    other = max((a for a in reads if a in parallel), key=lambda a: reads[a], default=last)
+    other = max((a for a in reads if a in parallel and a != last), key=lambda a: reads[a], default=last)
+    everything = math.prod(a.extent for a in parallel)
     tile: dict[Atom, int] = {}
-    if other != last and reads[other] > reads.get(last, 0) and min(other.extent, last.extent) >= 8:  # a transposition
+    # a transposition: as many elements as the output has are read along another axis (a vector along it is no more than itself)
+    if other != last and 2 * reads[other] >= everything and min(other.extent, last.extent) >= 8:
         tile = {a: _block(a, 64, spills(nest, a)) for a in (other, last)}
     else:
         tile = _inner_tile(nest, parallel, last, FLAT_TILE)

@@ -24,6 +24,7 @@ from kernelwright.dsl.cfamily.values import (
     Value,
 )
 from kernelwright.dsl.cpp.knobs import Knobs
+from kernelwright.dsl.cpp.turned import turn_of
 from kernelwright.sketch.nodes import DType
 
 KEEP_COST_IN_LOOP = 1.5
@@ -46,11 +47,13 @@ def decide(root: Block, keep_cost: float = Knobs.keep_cost) -> Usage:
     _visit_block(root, usage)
     usage.values.sort(key=lambda v: -v.id)
     stacked: set[Value] = set()  # parts of a stack, which is kept as a whole
+    moves_only = not any(value.op in HEAVY for value in usage.values)  # else its nests choose an axis that suits their loads
     for value in usage.values:
         anchors = usage.anchors.get(value, set())
         if not value.kept and value.op not in HEAVY and value.op not in ("const", "stored", "index", "iota"):
             value.kept = value not in stacked and (_worth_keeping(value, anchors, keep_cost) or bool(short_axes(value)))
             stacked.update(members(value) if value.kept else ())
+            value.kept = value.kept or (moves_only and turn_of(value) is not None)
         through = {(value, value.home)} if value.kept or value.op in HEAVY else anchors
         for operand in value.operands:
             usage.anchors.setdefault(operand, set()).update(through)

@@ -15,6 +15,7 @@ from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar,
 from kernelwright.dsl.cpp.keeping import cost_of
 from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
 from kernelwright.dsl.cpp.vectors import VectorBody, begin_lanes, end_lanes
+from kernelwright.sketch.nodes import DType
 
 __all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]
 
@@ -23,7 +24,8 @@ LIGHT_COST = 6.0
 FETCH_BYTES = (1 << 10, 1 << 18)
 """Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
 STREAM_LEAST = 256
-"""Shorter rows are stored as they come: their ends would be written in parts of a cache line."""
+"""Shorter rows are stored as they come: their ends would be written in parts of a cache line, if they do not fall on its borders."""
+LINE_BYTES = 64
 
 
 class Nest:
@@ -214,7 +216,20 @@ class Nest:
         step = offset.coefficient(inner.var)
         if tensor.pointer not in self.around.streamed or step is None or step.constant != 1:
             return None
-        return puts[0] if (inner.extent.constant or 0) >= STREAM_LEAST else None
+        long = (inner.extent.constant or 0) >= STREAM_LEAST
+        return puts[0] if long or self.whole_lines(offset, tensor.dtype) else None
+
+    def whole_lines(self, offset: Poly, dtype: DType) -> bool:
+        """True if every row of a store fills whole lines of the cache; outputs themselves begin at one."""
+        inner = self.loops[-1]
+        line = LINE_BYTES // WIDTH[dtype]
+        steps = self.around.steps
+        moves = {name: (offset.coefficient(name), steps.get(name, poly(1))) for name in offset.names if name != inner.var}
+        apart = [None if factor is None else (factor * step).constant for factor, step in moves.values()]
+        first = offset.substitute({name: poly(0) for name in offset.names}).constant
+        if inner.low or inner.high or (inner.extent.constant or 1) % line or first is None:
+            return False
+        return first % line == 0 and all(move is not None and move % line == 0 for move in apart)
 
     def write_streamed(self, put: Put) -> None:
         """Strips of the innermost loop are computed into a buffer in the first cache and streamed from there."""

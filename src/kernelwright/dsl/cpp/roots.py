@@ -58,6 +58,7 @@ class Surroundings:
     ahead: tuple[str, Poly, Poly] | None = (
         None  # variable and step of the loop around, and where it goes next: that can be fetched
     )
+    steps: dict[str, Poly] = field(default_factory=dict)  # of the loops around, by variable; they begin at multiples of them
     knobs: Knobs = field(default_factory=Knobs)
     touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
 

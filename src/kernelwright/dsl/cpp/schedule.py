@@ -24,11 +24,12 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
-from kernelwright.dsl.cpp import product, scan, sort, stack, streams
+from kernelwright.dsl.cpp import product, scan, sort, stack, streams, turned
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
 from kernelwright.dsl.cpp.reach import only_straight, reads, reads_straight
+from kernelwright.dsl.cpp.turned import turn_of
 
 STACK_BYTES = 64 * 1024
 """Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""
@@ -94,6 +95,8 @@ class Scheduler:
         fills: list[Root] = []
         for value in self.pending(operands):
             if value.storage is not None:
+                continue
+            if (turn := turn_of(value)) and turned.make(self, value, turn):
                 continue
             if fuse and value.op not in HEAVY and self.same_domain(value, shape, roots):
                 value_storage = self.declare(value)
@@ -260,6 +263,7 @@ class Scheduler:
         if product.nest(self, loop):
             return
         self.begin_carried(loop)
+        self.around.steps |= {loop.var: loop.step} if loop.start.constant == 0 else {}
         self.out.append(_head(loop) + " {")
         self.inside(loop)
         self.out.append("}")
@@ -383,6 +387,7 @@ class Scheduler:
             if any(n in _names(nested) for n in [item.var for item in chain]) or self.holds_values(chain[-1].body, nested):
                 break
             chain.append(nested)
+        self.around.steps |= {item.var: item.step for item in chain if item.start.constant == 0}
         mark, before = len(self.out), self.work
         self.work = Poly()
         self.in_parallel = True

@@ -150,6 +150,56 @@ FUNCTION void turn(Four& a, Four& b, Four& c, Four& d) {
   a = __builtin_shufflevector(ab, cd, 0, 1, 4, 5), b = __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
   c = __builtin_shufflevector(AB, CD, 0, 1, 4, 5), d = __builtin_shufflevector(AB, CD, 2, 3, 6, 7);
 }
+// == turn_block
+// A square block: rows become columns. Eight rows of eight where registers hold eight floats, else four of four
+#if defined(__AVX__)
+typedef float Line __attribute__((vector_size(32), aligned(4), may_alias));
+FUNCTION void turn_block(Line* x) {
+  Line y[8], z[8];
+#pragma GCC unroll 4
+  for (int k = 0; k < 8; k += 2) {
+    y[k] = __builtin_shufflevector(x[k], x[k + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    y[k + 1] = __builtin_shufflevector(x[k], x[k + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < 8; k += 4) {
+    z[k] = __builtin_shufflevector(y[k], y[k + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+    z[k + 1] = __builtin_shufflevector(y[k], y[k + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    z[k + 2] = __builtin_shufflevector(y[k + 1], y[k + 3], 0, 1, 8, 9, 4, 5, 12, 13);
+    z[k + 3] = __builtin_shufflevector(y[k + 1], y[k + 3], 2, 3, 10, 11, 6, 7, 14, 15);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < 4; ++k) {
+    x[k] = __builtin_shufflevector(z[k], z[k + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+    x[k + 4] = __builtin_shufflevector(z[k], z[k + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+#else
+typedef Four Line;
+FUNCTION void turn_block(Line* x) { turn(x[0], x[1], x[2], x[3]); }
+#endif
+constexpr int64_t BLOCK = sizeof(Line) / sizeof(float);
+// == turned
+// to[r][c] = from[c][r], in blocks that read and write whole lines
+template <typename T> FUNCTION void turned(const T* from, int64_t pitch, T* to, int64_t to_pitch, int64_t rows, int64_t columns) {
+  int64_t c = 0;
+  if constexpr (sizeof(T) == sizeof(float))
+    for (; c + BLOCK <= columns; c += BLOCK) {
+      int64_t r = 0;
+      for (; r + BLOCK <= rows; r += BLOCK) {
+        Line block[BLOCK];
+#pragma GCC unroll 8
+        for (int k = 0; k < BLOCK; ++k) block[k] = *(const Line*)(from + (c + k) * pitch + r);
+        turn_block(block);
+#pragma GCC unroll 8
+        for (int k = 0; k < BLOCK; ++k) *(Line*)(to + (r + k) * to_pitch + c) = block[k];
+      }
+      for (; r < rows; ++r)
+        for (int k = 0; k < BLOCK; ++k) to[r * to_pitch + c + k] = from[(c + k) * pitch + r];
+    }
+  for (; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r) to[r * to_pitch + c] = from[c * pitch + r];
+}
 // == running_quarters
 // Scans a piece whose length divides by 16 as four quarters side by side, one in each lane: where a quarter begins is known from
 // the totals of those before it, and no lane waits for another
