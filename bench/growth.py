@@ -46,20 +46,25 @@ def table() -> dict[str, Callable[[Any], Any]]:
     }
 
 
-def kernel(function: Callable[[Any], Any], x: Any) -> Any:
-    """The built-in mind's first design for this function at this shape, built and loaded."""
+def module(function: Callable[[Any], Any]) -> Any:
+    """The function as a module: what a kernel replaces, and called like one."""
     import torch
-
-    from kernelwright.design import design_module
-    from kernelwright.dsl.cpp import lower
 
     class Call(torch.nn.Module):
         def forward(self, x: Any) -> Any:
             return function(x)
 
-    module = types.ModuleType("kernel")
-    exec(compile(lower(design_module(Call().eval(), (x,))[0].sketch), "kernel.py", "exec"), module.__dict__)
-    return module.ModelNew().eval()
+    return Call().eval()
+
+
+def kernel(function: Callable[[Any], Any], x: Any) -> Any:
+    """The built-in mind's first design for this function at this shape, built and loaded."""
+    from kernelwright.design import design_module
+    from kernelwright.dsl.cpp import lower
+
+    file = types.ModuleType("kernel")
+    exec(compile(lower(design_module(module(function), (x,))[0].sketch), "kernel.py", "exec"), file.__dict__)
+    return file.ModelNew().eval()
 
 
 def precedence(policy: int, priority: int) -> None:
@@ -94,7 +99,7 @@ def measured(threads: int, name: str, seconds: float) -> list[dict[str, Any]]:
 
     from kernelwright.target.cpu import describe_host
 
-    bandwidth = describe_host(measure=True).bandwidth
+    host = describe_host(measure=True)
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     rows = []
@@ -106,8 +111,8 @@ def measured(threads: int, name: str, seconds: float) -> list[dict[str, Any]]:
             ours, expected = kernel(function, x), function(x)
             if not torch.allclose(ours(x), expected, rtol=1e-4, atol=1e-4):
                 raise SystemExit(f"{name} of {elements} elements: wrong values")
-            mine, eager = race([ours, function], x, seconds)
-            floor = (x.nbytes + expected.nbytes) / bandwidth
+            mine, eager = race([ours, module(function)], x, seconds)
+            floor = host.memory_seconds(x.nbytes, expected.nbytes)
             row = {"kernel": name, "elements": elements, "threads": threads, "kernel_us": round(mine * 1e6, 2)}
             rows.append(row | {"eager_us": round(eager * 1e6, 2), "roofline_us": round(floor * 1e6, 2)})
             print(f"{name:12s} {elements:8d} {threads} threads {mine * 1e6:10.1f} us, eager {eager * 1e6:10.1f}", flush=True)

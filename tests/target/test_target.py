@@ -26,10 +26,11 @@ def test_the_host_is_described_without_measuring() -> None:
 
 
 def test_a_measurement_is_remembered_and_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
+    ways = {"read_bandwidth": 3e10, "write_bandwidth": 2e10}
     figures = iter(
         [
-            {"flops": 2e11, "bandwidth": 3e10, "cache_bandwidth": 2e11},
-            {"flops": 1e11, "bandwidth": 4e10, "cache_bandwidth": 1e11},
+            {"flops": 2e11, "bandwidth": 3e10, "cache_bandwidth": 2e11, **ways},
+            {"flops": 1e11, "bandwidth": 4e10, "cache_bandwidth": 1e11, **ways},
         ]
     )
     monkeypatch.setattr(measure, "run_benchmark", lambda cores, seconds: next(figures))
@@ -47,7 +48,7 @@ def test_a_damaged_cache_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_pat
         assert measure.cached("model", 2) is None
 
 
-def test_the_benchmark_builds_and_gives_three_figures() -> None:
+def test_the_benchmark_builds_and_gives_all_figures() -> None:
     figures = measure.run_benchmark(1, 0.01)
     assert set(figures) == set(measure.FIGURES)
     assert all(value > 1e8 for value in figures.values())
@@ -95,3 +96,13 @@ def test_features_and_model_come_from_cpuinfo(tmp_path: Path) -> None:
     assert features == ("fma", "avx2", "avx512f")
     assert flops_per_cycle(features) == 64
     assert cpu_info(tmp_path / "missing")["model"]
+
+
+def test_a_sum_cannot_use_the_way_back_to_memory() -> None:
+    """Both ways together move more than either by itself: what is only read takes as long as reading does."""
+    both = Target("cpu", "cpu", "a CPU", cores=2, bandwidth=80e9, read_bandwidth=50e9, write_bandwidth=40e9)
+    assert both.memory_seconds(50e9, 0) == 1.0
+    assert both.memory_seconds(0, 40e9) == 1.0
+    assert both.memory_seconds(40e9, 40e9) == 1.0
+    plain = Target("cpu", "cpu", "a CPU", cores=2, bandwidth=80e9)
+    assert plain.memory_seconds(80e9, 0) == 1.0

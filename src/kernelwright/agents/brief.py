@@ -90,7 +90,7 @@ class Brief:
         work = Work.from_facts(facts)
         moved = work.read_bytes + work.written_bytes
         seconds = expected_seconds(work, self.target, threads=self.threads)
-        by_memory = seconds <= moved / self.target.bandwidth * 1.0001 if self.target.bandwidth else False
+        by_memory = seconds <= self.target.memory_seconds(work.read_bytes, work.written_bytes) * 1.0001
         lines = [
             f"- inputs: {facts['inputs']}" + (f" (and {facts['shapes'] - 1} more shapes)" if facts["shapes"] > 1 else ""),
             f"- outputs: {facts['outputs']}",

@@ -71,6 +71,8 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
             "features": list(host.features),
             "caches": host.caches,
             "bandwidth_gb_s": round(host.bandwidth / 1e9, 1),
+            "read_gb_s": round((host.read_bandwidth or host.bandwidth) / 1e9, 1),
+            "write_gb_s": round((host.write_bandwidth or host.bandwidth) / 1e9, 1),
             "peak_gflop_s": round(host.peak() / 1e9, 1),
             "figures": host.origin,
         },
@@ -238,7 +240,8 @@ def _show(report: dict[str, Any]) -> None:
     facts = {
         "CPU": f"{cpu['model']}, {cpu['cores']} cores, {' '.join(cpu['features'])}",
         "caches": caches,
-        "roofline": f"{cpu['bandwidth_gb_s']} GB/s, {cpu['peak_gflop_s']} GFLOP/s fp32 ({cpu['figures']})",
+        "roofline": f"{cpu['bandwidth_gb_s']} GB/s both ways ({cpu['read_gb_s']} read, {cpu['write_gb_s']} written), "
+        f"{cpu['peak_gflop_s']} GFLOP/s fp32 ({cpu['figures']})",
         "sandbox": report["sandbox"],
         "models": escape(report["models"]),
         "store": escape(report["store"]),

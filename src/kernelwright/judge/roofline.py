@@ -43,7 +43,7 @@ class Work:
 
 def expected_seconds(work: Work, target: Target, *, threads: int) -> float:
     """The roofline time of the reference's work on this many threads of a CPU, or on the whole of a device."""
-    moved = (work.read_bytes + work.written_bytes) / target.bandwidth
+    moved = target.memory_seconds(work.read_bytes, work.written_bytes)
     peak = target.peak(work.dtype) * (min(1.0, threads / max(1, target.cores)) if target.kind == "cpu" else 1.0)
     return max(moved, work.flops / peak if peak else 0.0)
 

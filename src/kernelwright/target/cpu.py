@@ -46,6 +46,8 @@ def describe_host(*, measure: bool = False) -> Target:
         return Target(
             **common,
             bandwidth=measured["bandwidth"],
+            read_bandwidth=measured["read_bandwidth"],
+            write_bandwidth=measured["write_bandwidth"],
             cache_bandwidth=max(measured["cache_bandwidth"], measured["bandwidth"]),
             peak_flops=peaks,
             origin="measured",

@@ -1,7 +1,7 @@
 """Bandwidth and peak of this CPU: builds and runs roofline.c once, keeps the result by CPU model and core count.
 
-In: model name, cores. Out: {"flops", "bandwidth", "cache_bandwidth", "date"} in base units. Other programs on the machine only
-ever lower a figure, so a new measurement is merged with the cached one by taking the larger.
+In: model name, cores. Out: the FIGURES and a "date", in base units. Other programs on the machine only ever lower a figure, so a
+new measurement is merged with the cached one by taking the larger.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernelwright.errors import ToolMissing
 from kernelwright.folders import cache_folder
 
 SOURCE = Path(__file__).with_name("roofline.c")
-FIGURES = ("flops", "bandwidth", "cache_bandwidth")
+FIGURES = ("flops", "bandwidth", "read_bandwidth", "write_bandwidth", "cache_bandwidth")
 
 
 def cached(model: str, cores: int) -> dict[str, Any] | None:

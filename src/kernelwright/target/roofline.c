@@ -1,5 +1,6 @@
 /* Measures what this CPU can do at most: prints one line of JSON. Arguments: threads, seconds per figure, bytes of the large array.
-   bandwidth: best of read, and of a copy with streaming stores, over arrays far larger than the caches;
+   Over arrays far larger than the caches, each by threads that visit one place or four places in turn:
+   read: sums; write: streaming stores; bandwidth: the best of these and of a copy with streaming stores, both ways counted;
    cache_bandwidth: the same kind of read from a piece that fits a core's own cache;
    flops: chains of fused multiply-adds in registers, as many as hide the latency. */
 #include <omp.h>
@@ -50,28 +51,51 @@ static double flops_once(int threads) {
     return 2.0 * LANES * CHAINS * steps * threads / (now() - start);
 }
 
-static double read_once(int threads, const vec *data, size_t count, int repeats, int shared) {
+static double cached_once(int threads, const vec *data, size_t count, int repeats) {
     double start = now();
 #pragma omp parallel num_threads(threads)
     {
-        size_t part = count / threads, first = shared ? part * omp_get_thread_num() : (size_t)omp_get_thread_num() * count;
-        size_t length = shared ? part : count;
+        size_t first = (size_t)omp_get_thread_num() * count;
         vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0};
         for (int r = 0; r < repeats; r++) {
-            for (size_t i = first; i + 4 <= first + length; i += 4)
+            for (size_t i = first; i + 4 <= first + count; i += 4)
                 s0 += data[i], s1 += data[i + 1], s2 += data[i + 2], s3 += data[i + 3];
             __asm__ volatile("" : : : "memory");
         }
         sink = (s0 + s1 + s2 + s3)[0];
     }
-    return (double)count * sizeof(vec) * repeats * (shared ? 1 : threads) / (now() - start);
+    return (double)count * sizeof(vec) * repeats * threads / (now() - start);
 }
 
-static double copy_once(int threads, vec *to, const vec *from, size_t count) {
+enum { READ, WRITE, COPY, PIECE = 2048 / sizeof(vec) };
+
+/* Bytes a second of one pass in pieces of 2 KiB; every thread takes `places` stretches in turn. */
+static double pass_once(int what, int threads, int places, vec *to, const vec *from, size_t count) {
+    size_t pieces = count / PIECE / threads / places;
     double start = now();
-#pragma omp parallel for num_threads(threads) schedule(static)
-    for (size_t i = 0; i < count; i++) STREAM(to + i, from[i]);
-    return 2.0 * count * sizeof(vec) / (now() - start);
+#pragma omp parallel num_threads(threads)
+    {
+        vec s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, one = (vec){0} + 1.0f;
+        size_t share = (size_t)omp_get_thread_num() * pieces * places;
+        for (size_t p = 0; p < pieces; p++)
+            for (int k = 0; k < places; k++) {
+                size_t i = (share + k * pieces + p) * PIECE, end = i + PIECE;
+                if (what == READ)
+                    for (; i < end; i += 4) s0 += from[i], s1 += from[i + 1], s2 += from[i + 2], s3 += from[i + 3];
+                else
+                    for (; i < end; i++) STREAM(to + i, what == COPY ? from[i] : one);
+            }
+        sink = (s0 + s1 + s2 + s3)[0];
+    }
+    double bytes = (double)pieces * places * PIECE * threads * sizeof(vec);
+    return (what == COPY ? 2 : 1) * bytes / (now() - start);
+}
+
+static double best_pass(int what, int threads, double seconds, vec *to, const vec *from, size_t count) {
+    double best = 0, value, end = now() + seconds;
+    for (int places = 1; now() < end; places = 5 - places)
+        if ((value = pass_once(what, threads, places, to, from, count)) > best) best = value;
+    return best;
 }
 
 int main(int argc, char **argv) {
@@ -88,12 +112,13 @@ int main(int argc, char **argv) {
     for (end = now() + seconds; now() < end;)
         /* One thread alone, times the threads, is the better witness when other programs hold a core. */
         if ((value = flops_once(threads)) > flops || (value = threads * flops_once(1)) > flops) flops = value;
+    double read = best_pass(READ, threads, seconds, a, b, count), write = best_pass(WRITE, threads, seconds, a, b, count);
+    bandwidth = best_pass(COPY, threads, seconds, a, b, count);
+    if (read > bandwidth) bandwidth = read;
+    if (write > bandwidth) bandwidth = write;
     for (end = now() + seconds; now() < end;)
-        if ((value = read_once(threads, a, count, 1, 1)) > bandwidth) bandwidth = value;
-    for (end = now() + seconds; now() < end;)
-        if ((value = copy_once(threads, a, b, count)) > bandwidth) bandwidth = value;
-    for (end = now() + seconds; now() < end;)
-        if ((value = read_once(threads, a, small / sizeof(vec), 20000, 0)) > cache) cache = value;
-    printf("{\"flops\": %.6g, \"bandwidth\": %.6g, \"cache_bandwidth\": %.6g}\n", flops, bandwidth, cache);
+        if ((value = cached_once(threads, a, small / sizeof(vec), 20000)) > cache) cache = value;
+    printf("{\"flops\": %.6g, \"bandwidth\": %.6g, \"read_bandwidth\": %.6g, \"write_bandwidth\": %.6g, \"cache_bandwidth\": %.6g}\n",
+           flops, bandwidth, read, write, cache);
     return 0;
 }

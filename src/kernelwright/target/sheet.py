@@ -29,6 +29,9 @@ class Target:
     cores: int
     bandwidth: float
     peak_flops: dict[str, float] = field(default_factory=dict)
+    read_bandwidth: float = 0.0
+    write_bandwidth: float = 0.0
+    """Of memory that is only read, or only written, where that is less than the two together; 0: as much."""
     cache_bandwidth: float = 0.0
     last_level_cache: int = 0
     caches: dict[str, int] = field(default_factory=dict)
@@ -51,6 +54,11 @@ class Target:
     def peak(self, dtype: str = "float32") -> float:
         """FLOP/s for a dtype; one that the sheet does not name runs at the rate of float32."""
         return self.peak_flops.get(dtype) or self.peak_flops.get("float32") or 0.0
+
+    def memory_seconds(self, read: float, written: float) -> float:
+        """What so many bytes take at least: together, and each way by itself (a sum cannot use the way back to memory)."""
+        ways = (read + written, self.bandwidth), (read, self.read_bandwidth), (written, self.write_bandwidth)
+        return max((moved / rate for moved, rate in ways if rate), default=0.0)
 
     @classmethod
     def host(cls, *, measure: bool = False) -> Target:
