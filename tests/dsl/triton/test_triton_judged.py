@@ -64,6 +64,31 @@ BUGS = {
     "a load without other": (LOAD, "mask=at < n"),
     "an accumulator that starts with garbage": ("tl.store(y_ptr + row,", "tl.atomic_add(y_ptr + row,"),
 }
+REVERSE_TWICE = """
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def reverse_rows(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * n
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row + at, mask=at < n)
+    tl.store(y_ptr + row + at, tl.exp(-x * x), mask=at < n)
+    x = tl.load(y_ptr + row + at, mask=at < n)
+    tl.store(y_ptr + row + at, x, mask=at < n)
+    tl.debug_barrier()
+    other = tl.load(y_ptr + row + n - 1 - at, mask=at < n, other=0.0)
+    tl.debug_barrier()
+    tl.store(y_ptr + row, tl.sum(other, axis=0))
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty_like(x)
+        reverse_rows[(x.shape[0],)](x, y, x.shape[1], BLOCK=128)
+        return y[:, 0].contiguous()
+"""
 REFUSED = {
     "a block that is no power of two": ('{"BLOCK": 64}', '{"BLOCK": 96}'),
     "a tensor that stays on the host": ('device="cuda", ', ""),
@@ -134,6 +159,15 @@ def test_what_this_triton_no_longer_has_is_told_as_such(judge: Judge) -> None:
     found = verdict(judge, kernel)
     assert found.status is Status.build_failed, found.reason
     assert "row_sum: Block pointers have been removed" in found.reason
+
+
+def test_a_barrier_that_was_removed(judge: Judge) -> None:
+    """Triton places barriers for shared memory itself; what goes through global memory is the author's business."""
+    found = verdict(judge, REVERSE_TWICE)
+    assert found.status is Status.correct, found.reason
+    found = verdict(judge, REVERSE_TWICE.replace("    tl.debug_barrier()\n", "", 1))
+    assert found.status is Status.crashed
+    assert "tl.debug_barrier() is missing" in found.reason
 
 
 def test_torch_in_place_of_a_kernel_is_no_triton_kernel(judge: Judge) -> None:
