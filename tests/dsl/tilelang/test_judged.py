@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kernelwright.dsl import language
 from kernelwright.dsl.cuda_c.ahead import NVCC
 from kernelwright.judge import Judge, Status, Verdict
+from kernelwright.sketch.parse import parse
 from kernelwright.task import Task
 
 pytest.importorskip("tilelang", reason="the extra tilelang is not installed")
@@ -75,6 +77,32 @@ BUGS = {
     "an index beyond shared memory": ("acc[i, j] = T.max(acc[i, j], 0)", "acc[i, j] = T.max(acc[i, j], 0) + x[i + 1, 0]"),
 }
 
+TOP = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.topk(x, 8, dim=1).values
+
+def get_inputs():
+    return [torch.randn(6, 488)]
+
+def get_init_inputs():
+    return []
+"""
+TOP_SKETCH = """
+x = tensor([6, 488], f32, role="input", source="0")
+y = tensor([6, 8], f32, role="output")
+
+@kernel
+def sort():
+    for i in parallel(0, 6):
+        row = load(x[i, 0:488])
+        store(y[i, 0:8], take(row, arg_sort(row, axis=0, descending=True)[0:8], axis=0))
+
+returns("y")
+"""
+
 
 @pytest.fixture(scope="module")
 def judge() -> Iterator[Judge]:
@@ -129,3 +157,11 @@ def test_torch_in_place_of_a_kernel_is_no_tilelang_kernel(judge: Judge) -> None:
         "return (x @ self.linear.weight.T).relu().sum(1)",
     )
     assert verdict(judge, kernel).status is Status.cheating
+
+
+@pytest.mark.slow
+def test_a_sort_of_rows_that_are_no_whole_warps_is_lowered(judge: Judge) -> None:
+    """TileLang refuses a barrier under a condition that divides a warp."""
+    kernel = language("tilelang").lower(parse(TOP_SKETCH))
+    found = judge.verify(Task.from_source(TOP, path="task.py"), kernel, dsl="tilelang", target="a100", budget_s=0.2)
+    assert found.status is Status.correct, found.reason

@@ -353,9 +353,12 @@ class Block(Elements):
         self.fill(rank, dims, lambda: Expr(f"{rank}[{place}] + T.if_then_else({before}, 1, 0)", dims, DType.i32, 0))
         self.out.close(f"for {other} in T.serial({self.out.dims[own].extent}):")
         self.out.open()
-        goal = ", ".join(f"{rank}[{place}]" if dim == own else self.out.label(dim) for dim in dims)
         tests = self.guards([own])
-        self.out.line(f"{f'if {self.mask(tests, ())}: ' if tests else ''}{name}[{goal}] = {label}")
+        # Places beyond the end keep themselves. A store under a condition would be refused where the threads that make it are no
+        # whole warps: TileLang has to put a barrier before it.
+        its_place = f"T.if_then_else({self.mask(tests, ())}, {rank}[{place}], {label})" if tests else f"{rank}[{place}]"
+        goal = ", ".join(its_place if dim == own else self.out.label(dim) for dim in dims)
+        self.out.line(f"{name}[{goal}] = {label}")
         self.out.close_around(dims)
         return self.kept_as(name, value, axes, dims)
 
