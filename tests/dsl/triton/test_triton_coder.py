@@ -62,6 +62,11 @@ CASES = {
         _xy("7, 64", dtype="bf16"),
         "for i in parallel(0, 7):\n    t = load(x[i, :])\n    store(y[i, :], exp(t * 0.3) / (t * t + 1.0))",
     ),
+    "a loop that decides how far others go": _sketch(
+        _xy("6, 40", "2, 40"),
+        "for p in range(0, 2):\n    acc = full([40], 0.0, f32)\n    for k in range(0, p + 2):\n        acc = acc + load(x[p + k, :])\n"
+        "    store(y[p, :], acc)",
+    ),
     "floors of negative positions": _sketch(
         _xy("40", "12"),
         "for i in parallel(0, 12):\n    store(y[i:i + 1], load(x[(i - 7) // 2 + 4 : (i - 7) // 2 + 5], pad=0.0))",
@@ -95,6 +100,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.mark.parametrize("name", [*CASES, *_documented()])
 def test_a_kernel_gives_what_its_sketch_says(results: dict[str, str], name: str) -> None:
     assert results[name] == "same"
+
+
+def test_a_short_loop_that_decides_the_bounds_of_others_is_written_out() -> None:
+    """Bounds known only at run time make ptxas spill in deep nests."""
+    text = language("triton").lower(parse(CASES["a loop that decides how far others go"]))
+    assert re.search(r"for \w+ in tl\.static_range\(0, 2, 1\):", text)
+    assert re.search(r"for \w+ in range\(0, \w+ \+ 2, 1\):", text)
 
 
 def test_a_file_stands_alone_and_reads_as_triton() -> None:

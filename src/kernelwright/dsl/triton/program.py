@@ -33,6 +33,8 @@ from kernelwright.sketch.nodes import DType
 
 ELEMENTWISE = frozenset({"unary", "binary", "where", "cast", "bitcast"})
 ATOMIC = {"add": "tl.atomic_add", "max": "tl.atomic_max", "min": "tl.atomic_min"}
+MOST_COPIES = 8
+"""Of a loop's body that are written out: a compiler's time grows with them."""
 
 
 class Program(Heavy):
@@ -65,7 +67,10 @@ class Program(Heavy):
         places = {}
         for item in effect.carried:
             places[item.name] = self._start(item)
-        head = f"range({self._scalar(effect.start)}, {self._scalar(effect.stop)}, {self._scalar(effect.step)})"
+        copies = self._copies(effect)
+        word = "range" if copies == 1 else "tl.static_range"
+        head = f"{word}({self._scalar(effect.start)}, {self._scalar(effect.stop)}, {self._scalar(effect.step)})"
+        self.unrolled *= copies
         self.out.open()
         name = self.out.fresh(effect.var)
         self.out.names[effect.var] = Name(name, (), self.out.depth)
@@ -92,10 +97,22 @@ class Program(Heavy):
             self.out.line(f"{target} = {result.text}")
         self.forget()
         self.out.close(f"for {name} in {head}:")
+        self.unrolled //= copies
         for item in effect.carried:
             kept = places[item.name]
             after = Expr(kept.expr.text, kept.expr.dims, kept.expr.dtype, self.out.depth)
             self.kept["stored", item.storage.name] = Kept(after, kept.axes, kept.extents)
+
+    unrolled: int = 1
+    """How often the body that is being written will be copied by the loops around it."""
+
+    def _copies(self, effect: LoopEffect) -> int:
+        """Trips of a short loop that decides how far loops inside it go (the phases of a transposed convolution): written out, those
+        have constant bounds. With bounds known only at run time ptxas spills in the innermost of six such loops, at 72 registers."""
+        if effect.carried or None in (effect.start.constant, effect.stop.constant, effect.step.constant):
+            return 1
+        trips = -(-(int(effect.stop.constant or 0) - int(effect.start.constant or 0)) // int(effect.step.constant or 1))
+        return trips if 1 < trips * self.unrolled <= MOST_COPIES and _decides(effect.var, effect.body) else 1
 
     def _start(self, item: Carried) -> Kept:
         """A carried tile's variable with its first value."""
@@ -320,6 +337,12 @@ def _paths(value: Value, register: object) -> list[list[Value]]:
         return []
 
     return search(value, False)
+
+
+def _decides(var: str, block: Block) -> bool:
+    """Whether a loop inside goes as far as this variable says."""
+    loops = [effect for effect in block.effects if isinstance(effect, LoopEffect)]
+    return any(var in loop.start.names | loop.stop.names or _decides(var, loop.body) for loop in loops)
 
 
 def _outer_values(effect: LoopEffect) -> Sequence[Value]:
