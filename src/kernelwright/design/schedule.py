@@ -26,6 +26,7 @@ FLAT_TILE = 4096  # elements of a pointwise tile: a few pages, so loop overhead 
 ROW_TILE = 65536  # elements of a row that is kept whole: 256 KB of f32, an L2 cache
 COLUMN_TILE = 32768  # elements of a [reduced, neighbours] tile: 128 KB
 CHUNK = 4096  # elements of a row that is walked in pieces
+LINE = 16  # floats of a cache line: blocks of whole lines have no remainder, and can be written past the caches
 SHORT_WALK = 64  # steps that a reduction may take one element at a time
 SMALL_WORK = 65536  # below this many elements a kernel may run on one core
 _EXPENSIVE = (
@@ -158,7 +159,10 @@ def _block(atom: Atom, wish: int, spills: bool) -> int:
     """A block near the wish: the whole atom if small, else a divisor close to it, else (if tiles may stick out) the wish."""
     if atom.extent <= wish:
         return atom.extent
-    best = max((d for d in range(1, wish + 1) if atom.extent % d == 0), default=1)
+    divisors = [d for d in range(1, wish + 1) if atom.extent % d == 0]
+    best = max(divisors, default=1)
+    lines = max((d for d in divisors if d % LINE == 0), default=1)
+    best = lines if lines * 2 >= best else best
     if best * 2 >= wish or not spills:
         return best if best * 8 >= wish else (wish if spills else atom.extent)
     return wish

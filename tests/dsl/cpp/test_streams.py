@@ -69,3 +69,14 @@ def test_order_that_stays(name: str) -> None:
 def test_a_row_is_read_from_its_beginning_to_its_end() -> None:
     """Written out whole, the loop over a short row read it in steps of several lines, at 40 % of the speed from memory."""
     assert "#pragma GCC unroll 1\n" in made(lambda x: x.sum(dim=1), torch.randn(64, 512))
+
+
+def test_rows_chosen_at_run_time_are_copied_in_vectors() -> None:
+    """An embedding's row lies somewhere, but in one piece."""
+    torch.manual_seed(0)
+    table, x = torch.randn(50, 100), torch.randint(0, 50, (7, 13))
+    text = made(lambda x: functional.embedding(x, table) + 1.0, x)
+    assert "load_vector(&" in text
+    module = types.ModuleType("kernel_under_test")
+    exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
+    torch.testing.assert_close(module.ModelNew()(x), functional.embedding(x, table) + 1.0)

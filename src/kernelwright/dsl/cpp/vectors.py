@@ -76,18 +76,23 @@ class VectorBody:
                 return False
         return True
 
-    def _contiguous(self, offset: Poly) -> bool:
+    def _contiguous(self, offset: Poly, *, picked: bool = False) -> bool:
+        """One element after another; `picked`: also within a row that was chosen at run time, before the loop."""
         step = offset.coefficient(self.inner.var)
-        return step is not None and step.constant == 1 and not any(name.startswith("@") for name in offset.names)
+        plain = picked or not any(name.startswith("@") for name in offset.names)
+        return step is not None and step.constant == 1 and plain
 
     def _fits(self, scalar: Scalar, seen: set[Scalar]) -> bool:
-        if scalar.level < len(self.nest.loops) or scalar in seen:
+        depth = len(self.nest.loops)
+        if scalar.level < depth or scalar in seen:
             return True
         seen.add(scalar)
         if scalar.guards or scalar.always or scalar.dtype not in (DType.f32, DType.bool):
             return False
         if scalar.place is not None:
-            return scalar.dtype is DType.f32 and self._contiguous(scalar.place)
+            return scalar.dtype is DType.f32 and self._contiguous(
+                scalar.place, picked=all(a.level < depth for a in scalar.args)
+            )
         if not scalar.args or set(_NAME.findall(scalar.template)) - FUNCTIONS - {"INFINITY"}:
             return False
         if re.search(r"[!=]= 0(?![.\d])", scalar.template):  # a whole number does not meet a vector of floats
@@ -119,7 +124,7 @@ class VectorBody:
         if scalar in self.names:
             return self.names[scalar]
         if scalar.place is not None:
-            text = f"load_vector(&{scalar.template})"
+            text = f"load_vector(&{fill(scalar.template, [self.value(arg) for arg in scalar.args])})"
         else:
             whole = "?" in scalar.template or "(" in scalar.template
             texts = [
