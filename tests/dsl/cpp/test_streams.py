@@ -18,16 +18,16 @@ from kernelwright.dsl.cpp import lower
 class Wrapped(torch.nn.Module):
     """A function as a module."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
         self.function = function
 
-    def forward(self, x: Any) -> Any:
-        return self.function(x)
+    def forward(self, *inputs: Any) -> Any:
+        return self.function(*inputs)
 
 
-def made(function: Callable[[Any], Any], x: torch.Tensor) -> str:
-    return lower(design_module(Wrapped(function).eval(), (x,))[0].sketch)
+def made(function: Callable[..., Any], *inputs: torch.Tensor) -> str:
+    return lower(design_module(Wrapped(function).eval(), inputs)[0].sketch)
 
 
 ROWS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
@@ -74,9 +74,9 @@ def test_a_row_is_read_from_its_beginning_to_its_end() -> None:
 def test_rows_chosen_at_run_time_are_copied_in_vectors() -> None:
     """An embedding's row lies somewhere, but in one piece."""
     torch.manual_seed(0)
-    table, x = torch.randn(50, 100), torch.randint(0, 50, (7, 13))
-    text = made(lambda x: functional.embedding(x, table) + 1.0, x)
+    table, x = torch.randn(50, 100), torch.randint(0, 50, (8, 20))
+    text = made(lambda x, table: functional.embedding(x, table) + 1.0, x, table)
     assert "load_vector(&" in text
     module = types.ModuleType("kernel_under_test")
     exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
-    torch.testing.assert_close(module.ModelNew()(x), functional.embedding(x, table) + 1.0)
+    torch.testing.assert_close(module.ModelNew()(x, table), functional.embedding(x, table) + 1.0)
