@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from kernelwright.judge.heap import LARGE_BYTES
 from kernelwright.judge.referee import Referee
-from kernelwright.judge.sampled import DEAR_SECONDS, LARGE_BYTES, SampledExpectation, rows_to_sample
+from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
 from kernelwright.task import Task
 
 torch.set_num_threads(1)

@@ -28,6 +28,7 @@ from kernelwright.dsl.language import CompileFailed
 from kernelwright.judge import bundle
 from kernelwright.judge.accelerator import DeviceStopwatch
 from kernelwright.judge.channel import Channel, Message, close_all
+from kernelwright.judge.heap import LARGE_BYTES, give_back
 from kernelwright.judge.stopwatch import Stopwatch
 from kernelwright.judge.trace import Trace
 
@@ -153,6 +154,8 @@ class Contender:
                 _spoil(tensor)
         if hold:
             self.held.append(outputs)
+        if sum(_extent(tensor) for tensor in (*_leaves(inputs), *_leaves(outputs)) if tensor.numel()) >= LARGE_BYTES:
+            give_back()
         return reply, fds
 
 

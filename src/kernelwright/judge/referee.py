@@ -31,10 +31,11 @@ from kernelwright.judge import bundle, freshen, nulls, numerics, stopwatch
 from kernelwright.judge.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
 from kernelwright.judge.expect import Expectation, Finding
 from kernelwright.judge.facts import first_run
+from kernelwright.judge.heap import LARGE_BYTES, map_large_blocks
 from kernelwright.judge.inputs import CONSTANT
 from kernelwright.judge.plan import Planner, Trial
 from kernelwright.judge.reference import MEMORY, Reference
-from kernelwright.judge.sampled import DEAR_SECONDS, LARGE_BYTES, SampledExpectation, rows_to_sample
+from kernelwright.judge.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
 from kernelwright.judge.weights import constants, randomised
 from kernelwright.task import Task
 from kernelwright.task.footprint import available_bytes
@@ -54,6 +55,8 @@ class Referee:
         self.seed = secrets.randbits(48) if seed is None else seed
         self.loaded = load_task(task)
         needed = self.loaded.require_memory()
+        if needed.peak >= LARGE_BYTES:
+            map_large_blocks()
         self.reference = Reference(self.loaded, self.loaded.construct(self.seed))
         self.trials: list[Trial] = []
         self.budget = 5.0

@@ -16,6 +16,7 @@ import torch
 from kernelwright.errors import TaskError
 from kernelwright.judge import numerics
 from kernelwright.judge.expect import Expectation, Finding
+from kernelwright.judge.heap import LARGE_BYTES
 from kernelwright.judge.numerics import Difference, Yardstick
 from kernelwright.judge.reference import Reference
 from kernelwright.task import tree
@@ -23,9 +24,8 @@ from kernelwright.task import tree
 DEAR_SECONDS = 0.5
 """Eager time from which fp64 runs of the whole (about three times as long, several a trial) are not worth it."""
 SAMPLE_SECONDS = 0.2
-LARGE_BYTES = 512 << 20
-"""Inputs and outputs from which an fp64 copy of both, beside what the two processes hold anyway, crowds out a laptop's memory."""
 SAMPLE_BYTES = 64 << 20
+"""Of a large task: an fp64 copy of all, beside what the two processes hold anyway, crowds out a laptop's memory."""
 
 
 def rows_to_sample(reference: Reference, inputs: list[Any], eager_seconds: float, nbytes: int = 0) -> int:

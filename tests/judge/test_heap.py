@@ -1,0 +1,40 @@
+"""A worker's allocator keeps everything; a large task's memory goes back all the same."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from kernelwright.judge.template import ALLOCATOR
+
+PROGRAM = """
+import torch
+from kernelwright.judge import heap
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20
+
+SETUP
+below, kept = torch.ones(24 << 20), None
+kept = torch.ones(1 << 20)
+before = resident()
+del below
+AFTER
+print(before - resident())
+"""
+
+
+@pytest.mark.parametrize(
+    ("setup", "after", "freed"),
+    [("", "", False), ("heap.map_large_blocks()", "", True), ("", "heap.give_back()", True)],
+    ids=["as set up", "mapped", "given back"],
+)
+def test_freed_memory_goes_back_where_it_is_asked_for(setup: str, after: str, freed: bool) -> None:
+    source = PROGRAM.replace("SETUP", setup).replace("AFTER", after)
+    done = subprocess.run(
+        [sys.executable, "-c", source], env={**os.environ, **ALLOCATOR}, capture_output=True, text=True, check=True
+    )
+    assert (int(done.stdout) > 80) is freed
