@@ -20,6 +20,17 @@ def last(x: Tensor) -> int:
     return x.dim() - 1
 
 
+def _rows(x: Tensor, least: int) -> bool:
+    """Whether it has a batch, channels and lines of at least so many elements."""
+    return x.dim() == 3 and x.numel() > 0 and x.shape[-1] >= least
+
+
+def _ramp(*shape: int) -> Tensor:
+    """Weights without a pattern that a wrong index would keep."""
+    count = torch.Size(shape).numel()
+    return (torch.arange(count, dtype=torch.float32) * 0.37).sin().reshape(shape) * 0.5
+
+
 POINTWISE: dict[str, Step] = {
     "tanh": torch.tanh,
     "gelu": F.gelu,
@@ -54,7 +65,28 @@ REDUCTIONS: dict[str, Step] = {
     "mean_all": lambda x: x.mean().reshape(1) if x.numel() else x,
     "windows": lambda x: F.max_pool1d(x.reshape(1, 1, -1), 2).reshape(-1) if x.numel() > 2 else x,
 }
-STEPS = {**POINTWISE, **VIEWS, **ROWS, **REDUCTIONS}
+POOLS: dict[str, Step] = {
+    "average": lambda x: F.avg_pool1d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False) if _rows(x, 3) else x,
+    "peaks": lambda x: F.max_pool1d(x, 3, 1, 1, dilation=1) if _rows(x, 3) else x,
+    "group_norm": lambda x: F.group_norm(x, 1) if x.dim() > 2 and x.numel() and x[0].numel() > 1 else x,
+    "normalize": lambda x: F.normalize(x, dim=-1) if x.dim() else x,
+    "logsumexp": lambda x: torch.logsumexp(x, -1, keepdim=True) if x.dim() and x.numel() else x,
+    "argmax": lambda x: x.argmax(-1, keepdim=True).float() if x.dim() and x.numel() else x,
+    "running_max": lambda x: x.cummax(-1)[0] if x.dim() and x.numel() else x,
+    "shared_sort": lambda x: x.sort(-1)[0] if x.dim() and x.numel() else x,
+    "take": lambda x: x.index_select(0, torch.tensor([0, x.shape[0] - 1, 0])) if x.dim() and x.numel() else x,
+    "lower": lambda x: x.tril(1) if x.dim() > 1 else x,
+    "distances": lambda x: torch.cdist(x, x.flip(-2), 1.0) if x.dim() > 1 and x.numel() else x,
+}
+PRODUCTS: dict[str, Step] = {
+    "gram": lambda x: x @ x.transpose(-1, -2) * 0.1 if x.dim() > 1 else x,
+    "linear": lambda x: F.linear(x, _ramp(4, x.shape[-1]), _ramp(4)) if x.dim() else x,
+    "conv": lambda x: F.conv1d(x, _ramp(2, x.shape[1], 2), _ramp(2), padding=1) if _rows(x, 1) else x,
+    "spread": lambda x: F.conv_transpose1d(x, _ramp(x.shape[1], 2, 3), stride=2, padding=1) if _rows(x, 1) else x,
+    "depthwise": lambda x: F.conv1d(x, _ramp(x.shape[1], 1, 3), padding=2, dilation=2, groups=x.shape[1]) if _rows(x, 1) else x,
+    "attend": lambda x: F.scaled_dot_product_attention(x, x, x) if x.dim() > 2 and x.numel() else x,
+}
+STEPS = {**POINTWISE, **VIEWS, **ROWS, **REDUCTIONS, **POOLS, **PRODUCTS}
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
