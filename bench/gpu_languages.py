@@ -14,6 +14,7 @@ import hashlib
 import json
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -98,29 +99,28 @@ def rows(files: list[Path]) -> list[dict]:
 
 
 def report(files: list[Path]) -> str:
-    """The table, then failures and spills by name."""
+    """The table, with how many tasks of each family there are, then failures and spills by name."""
     found = rows(files)
+    suites = sorted({row["suite"] for row in found})
+    sizes = Counter(family for _, _, family, _ in tasks(suites, ""))
     families: dict[tuple[str, str], list[dict]] = {}
     for row in found:
         families.setdefault((row["dsl"], row["family"]), []).append(row)
-    lines = ["| language | family | tasks | correct | without spills |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| language | family | judged | correct | of them without spills |", "| --- | --- | --- | --- | --- |"]
     for (dsl, family), members in sorted(families.items()):
         correct = [row for row in members if row["status"] == "correct"]
         clean = [row for row in correct if not spills(row)]
-        lines.append(f"| {dsl} | {family} | {len(members)} | {len(correct)} | {len(clean)} |")
-    correct = [row for row in found if row["status"] == "correct"]
-    clean = [row for row in correct if not spills(row)]
-    share = 100 * len(correct) / max(1, len(found))
-    lines.append(f"| **all** | | {len(found)} | {len(correct)} ({share:.1f} %) | {len(clean)} |")
-    lines += [
-        "",
-        *(
-            f"- {row['suite']}/{row['task']}: {row['status']}: {row['reason'][:160]}"
-            for row in found
-            if row["status"] != "correct"
-        ),
-    ]
-    lines += [f"- {row['suite']}/{row['task']}: spills {spills(row)}" for row in correct if spills(row)]
+        lines.append(f"| {dsl} | {family} | {len(members)} of {sizes[family]} | {len(correct)} | {len(clean)} |")
+    for dsl in sorted({row["dsl"] for row in found}):
+        members = [row for row in found if row["dsl"] == dsl]
+        correct = [row for row in members if row["status"] == "correct"]
+        clean = [row for row in correct if not spills(row)]
+        share, spared = 100 * len(correct) / len(members), 100 * len(clean) / len(members)
+        judged = f"{len(members)} of {sizes.total()}"
+        lines.append(f"| **{dsl}** | all | {judged} | {len(correct)} ({share:.1f} %) | {len(clean)} ({spared:.1f} %) |")
+    failed = [row for row in found if row["status"] != "correct"]
+    lines += ["", *(f"- {row['suite']}/{row['task']}: {row['status']}: {row['reason'][:160]}" for row in failed)]
+    lines += [f"- {row['suite']}/{row['task']}: spills {spills(row)}" for row in found if row not in failed and spills(row)]
     return "\n".join(lines)
 
 

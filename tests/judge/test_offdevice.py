@@ -6,6 +6,9 @@ import pytest
 
 from kernelwright.errors import ConfigError
 from kernelwright.judge.offdevice import compiled_for, does_not_fit, setting
+from kernelwright.judge.rejection import from_reply
+from kernelwright.judge.trace import judge_calls
+from kernelwright.judge.verdict import Status
 from kernelwright.target import Target
 
 FACTS = {"input_bytes": 1 << 20, "output_bytes": 1 << 20, "parameter_bytes": 0, "flops": 1 << 20, "dtype": "float32"}
@@ -60,3 +63,20 @@ def test_a_block_with_too_much_shared_memory_does_not_fit() -> None:
     target = Target.load("t4")
     reply = {"kernels": [{"name": "big", "registers": 32, "shared_memory": 100_000, "spills": 0, "threads": 128, "blocks": 1}]}
     assert "100,000 bytes" in does_not_fit(target, compiled_for(target, reply, FACTS))
+
+
+def test_a_compiler_that_refuses_is_no_file_that_cannot_be_loaded() -> None:
+    reply = {
+        "ok": False,
+        "kind": "build",
+        "type": "CompileFailed",
+        "error": "TileLang does not lower the kernel for sm_80: why",
+    }
+    rejected = from_reply(reply, "compiling", "", "")
+    assert rejected.status is Status.build_failed
+    assert rejected.reason == "the kernel does not build: TileLang does not lower the kernel for sm_80: why"
+
+
+def test_cublas_is_a_library_like_any_other() -> None:
+    assert judge_calls(["cublas::cublasSgemm", "aten::empty"], "pure") == (["cublas::cublasSgemm"], ["cublas::cublasSgemm"])
+    assert judge_calls(["cublas::cublasSgemm"], "hybrid") == (["cublas::cublasSgemm"], [])

@@ -84,10 +84,11 @@ def _build_failed(name: str, text: str, trace: str, printed: str, source: str) -
                 return Rejected(
                     Status.build_failed, f"the kernel does not build: {message}", build=Build(message=message, excerpt=excerpt)
                 )
-    message = f"{name}: {_first_line(text)}"
+    compiling = name == "CompileFailed"  # a target's compiler refused what the file has launched
+    message = _first_line(text) if compiling else f"{name}: {_first_line(text)}"
     return Rejected(
         Status.build_failed,
-        f"the kernel file cannot be loaded: {message}",
+        f"the kernel does not build: {message}" if compiling else f"the kernel file cannot be loaded: {message}",
         build=Build(message=message, excerpt=_excerpt(trace, source)),
     )
 
