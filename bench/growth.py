@@ -159,7 +159,7 @@ def main() -> None:
         rows = measured(options.threads, name, options.seconds)
         old = json.loads(options.out.read_text())["rows"] if options.out.exists() else []
         points = {(r["kernel"], r["elements"], r["threads"]): r for r in [*old, *rows]}
-        about = {"date": datetime.date.today().isoformat(), "machine": describe_host().name, "torch": torch.__version__}
+        about = {"date": datetime.date.today().isoformat(), "machine": describe_host().title, "torch": torch.__version__}
         data = about | {"rows": [points[key] for key in sorted(points)]}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(data, indent=1) + "\n")
