@@ -99,11 +99,10 @@ def measure(
     race = _Race(lanes, referee, plan, device=device)
     try:
         with foremost():
-            finding = race.run(budget_s)
+            finding = race.run(budget_s) or race.suspicion(impossible_seconds(work, target))
     except LaneFault as fault:
         reason = f"forward failed in a timed call: {_said(fault.reply)}"
         return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
-    finding = finding or suspicion(race.lanes["candidate"], race.lanes["eager"], impossible_seconds(work, target))
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
     timing = race.timing(expected_seconds(work, target, threads=threads), threads)
@@ -157,6 +156,16 @@ class _Race:
             if finding:
                 return finding
         return None
+
+    def suspicion(self, impossible: float) -> Finding | None:
+        """What the blocks give away. A loaded moment passes, a habit stays: as many rounds again are run before anybody is accused."""
+        if suspicion(self.lanes["candidate"], self.lanes["eager"], impossible) is None:
+            return None
+        for _ in range(self._rounds()):
+            finding, _ = self._round(record=True, verify=True)
+            if finding:
+                return finding
+        return suspicion(self.lanes["candidate"], self.lanes["eager"], impossible)
 
     def _calls(self) -> int:
         """Calls of the next block. A candidate far slower than eager gets shorter blocks, not fewer rounds; what it took last, by

@@ -39,8 +39,8 @@ class Worker(Protocol):
 
 @dataclass(frozen=True)
 class Block:
-    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is the CPU
-    time that receiving its inputs took. `first` is the share of the block's time that its first call took."""
+    """n calls back to back: seconds per call by the stopwatch, and the parent's view of the same block. `preparing` is what
+    receiving its inputs took. `first` is the share of the block's time that its first call took."""
 
     seconds: float
     calls: int
@@ -48,6 +48,14 @@ class Block:
     wall: float
     preparing: float
     first: float
+
+
+@dataclass(frozen=True)
+class _Moment:
+    """A reading of both clocks: the wall's, and the CPU time of all processes of a worker."""
+
+    wall: float
+    processor: float
 
 
 class LaneFault(Exception):
@@ -69,24 +77,23 @@ class Lane:
     blocks: list[Block] = field(default_factory=list)
     busy_windows: int = 0
     handing: list[float] = field(default_factory=list)
-    """CPU seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
+    """Seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
     handed_bytes: int = 0
     """The most that a block handed over."""
-    spent: float = 0.0
-    """CPU time of the worker's processes when its last block had ended."""
+    ended: _Moment | None = None
 
     def run_block(self, header: dict[str, Any], fd: int, calls: int, align: int, *, watch: bool = False) -> Block:
         """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
         processes = self._processes()
         give_precedence(processes)
-        before = self.worker.cpu_seconds()
+        asked = self._moment()
         self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
-        preparing = self.worker.cpu_seconds() - before
+        preparing = self._work_since(asked)
         if watch:
             self._watch_idle()
         reply, wall = self._timed({"op": "time_go"}, [])
-        self.spent = self.worker.cpu_seconds()
+        self.ended = self._moment()
         nanoseconds, first, done = (_count(reply.get(key)) for key in ("ns", "first_ns", "calls"))
         if done != calls:
             raise ChannelGarbage("a timed block reported another number of calls than it was asked for")
@@ -99,8 +106,8 @@ class Lane:
         """The outputs of all calls of the last block; the descriptors become the caller's. All of them at once and (`prompt`)
         right after the block: who computes an output only when it is asked for then needs the whole block's time here."""
         reply, fds = self._ask({"op": "time_outputs", "call": 0, "whole": True}, keep=True)
-        if prompt:
-            self.handing.append(self.worker.cpu_seconds() - self.spent)
+        if prompt and self.ended:
+            self.handing.append(self._work_since(self.ended))
         if len(fds) != 2:
             close_all(fds)
             raise ChannelGarbage("a timed block handed over no outputs")
@@ -112,6 +119,15 @@ class Lane:
         take_precedence_back(self._processes())
         self._ask({"op": "time_release"})
         self.worker.pause()
+
+    def _moment(self) -> _Moment:
+        return _Moment(time.perf_counter(), self.worker.cpu_seconds())
+
+    def _work_since(self, then: _Moment) -> float:
+        """Seconds that were spent on work: neither longer than the clock on the wall says (threads that spin beside it do not count)
+        nor than the processors do (waiting for one does not count)."""
+        now = self._moment()
+        return min(now.wall - then.wall, now.processor - then.processor)
 
     def _processes(self) -> list[int]:
         """The worker, then whatever it started."""

@@ -218,6 +218,9 @@ class Session(Conversation):
             )
         if self._compiler and track == "pure":
             raise Rejected(Status.cheating, "track pure allows no library to compute, but the kernel used torch.compile")
+        if self._odd_time(track):  # few samples: a loaded moment passes, a habit stays
+            self._candidate().seen = observe.Sighting()
+            self.rush()
         self.judge_time(track)
         if foreign and track == "pure":
             raise Rejected(
@@ -227,11 +230,14 @@ class Session(Conversation):
 
     def judge_time(self, track: str) -> None:
         """The second witness: where the time of all calls so far was spent, seen from outside. Asked again after timing."""
-        if self.setting is not None:
-            return
-        odd = observe.suspicion(self._candidate().seen, self._copied) if track == "pure" else ""
+        odd = self._odd_time(track)
         if odd:
             raise Rejected(Status.cheating, f"track pure allows no library to compute, but {odd}")
+
+    def _odd_time(self, track: str) -> str:
+        if self.setting is not None or track != "pure":
+            return ""
+        return observe.suspicion(self._candidate().seen, self._copied)
 
     def compile_for_targets(self) -> None:
         """Have what was launched compiled for each target: an interpreter accepts what a compiler does not."""
