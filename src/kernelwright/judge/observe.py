@@ -40,6 +40,8 @@ TORCH = re.compile(r"/libtorch_cpu[^/]*\.so")
 RUNTIME = re.compile(r"/lib(gomp|omp|iomp5|python|c10|torch_python)[^/]*\.so|/_ctypes[^/]*\.so|/ld-linux|^\[v|/python3[^/]*$")
 """Waiting and calling: threads spin in OpenMP's library, Python interprets. No work is done there, so it is left out of shares."""
 INTERPRETER = re.compile(r"/lib(python|torch_python)[^/]*\.so|/python3[^/]*$")
+FEW = 12
+"""Samples of work that prove nothing yet."""
 SMALL_BESIDE_PYTHON = 0.1
 """A kernel that is written in Python itself spends its time interpreting; what turns its lists into tensors is small beside that."""
 
@@ -57,6 +59,11 @@ class Sighting:
     @property
     def total(self) -> int:
         return sum(self.files.values())
+
+    @property
+    def working(self) -> int:
+        """Samples of work: waiting and calling are left out."""
+        return self.total - self.count(RUNTIME)
 
     def count(self, pattern: re.Pattern[str]) -> int:
         return sum(number for path, number in self.files.items() if pattern.search(path))
@@ -182,8 +189,8 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
     Few samples prove nothing. Time inside libtorch is normal as far as allocation (microseconds a call) and the copies that the
     trace listed explain it; those are granted generously, at 2 GB/s. In another process they explain nothing: the trace is of this one."""
     blas, array, torch = seen.count(BLAS), seen.count(NUMPY), seen.count(TORCH)
-    working = seen.total - seen.count(RUNTIME)
-    if working < 12:
+    working = seen.working
+    if working < FEW:
         return ""
     if blas >= 5 and blas > 0.05 * working:
         return f"{100 * blas / working:.0f} % of forward's CPU time was spent in a BLAS library"
