@@ -84,13 +84,15 @@ class NestWriter:
 
     # ------------------------------------------------------------ stores
 
-    def statements(self, only: tuple[type, ...]) -> list[str]:
-        """The stores of one element; lines they need go before them."""
+    def statements(self, only: tuple[type, ...], *, once: bool = False) -> list[str]:
+        """The stores of one element; lines they need go before them. With `once`, one thread writes to tensors; what threads keep for
+        themselves every one of them keeps."""
         body: list[str] = []
         for root, value, tests in zip(self.nest.roots, self.values, self.conditions, strict=True):
             if isinstance(root, only) and isinstance(root, Fill | Put):
                 text = self.lines.write(value, 1, False)
-                body.append(self.store(root, text, [self.lines.write(t, 1, False) for t in tests]))
+                line = self.store(root, text, [self.lines.write(t, 1, False) for t in tests])
+                body.append(f"if (threadIdx.x == 0) {line}" if once and isinstance(root, Put) else line)
         return [*self.inner_lines(), *body]
 
     def inner_lines(self) -> list[str]:
@@ -111,12 +113,11 @@ class NestWriter:
 
     def plain(self) -> Written:
         """No reduction: elements are dealt out one by one."""
-        body = self.statements((Fill, Put))
         total = self.count(self.axes)
         if total.constant == 1:
-            scalar = all(isinstance(root, Fill) for root in self.nest.roots)
-            self.out += body if scalar else ["if (threadIdx.x == 0) {", *body, "}"]
+            self.out += self.statements((Fill, Put), once=True)
             return self.done()
+        body = self.statements((Fill, Put))
         step = f"for ({self.kind} e = threadIdx.x; e < {to_c(total)}; e += {self.threads}) {{"
         self.out += [step, *self.decode("e", self.axes), *body, "}"]
         return self.done()
