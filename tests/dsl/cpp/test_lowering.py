@@ -39,6 +39,13 @@ for i in parallel(0, M, 300):
 for i in parallel(0, M, 500):
     store(y[i:i+500, 0:N], load(x[i:i+500, 0:N]) + 1.0)
 """),
+    "picked positions that end inside a tile": ("N = size(200)", xy("N", "i32", out="8", out_dtype="i32"), """
+store(y[0:8], full([8], 0, i32))
+for i in range(0, N, 128):
+    at = cast(abs(load(x[i:i+128], pad=9)) % 8, i64)
+    one = where(iota(128) < index(N - i), full([1], 1, i32), 0)
+    store(y[pick(at)], expand(one, [128]), mode="add")
+"""),
     "softmax rows": ("M = size(7)\nN = size(33)", xy("M, N"), """
 for i in parallel(0, M, 2):
     t = load(x[i:i+2, 0:N], pad=0.0)

@@ -58,6 +58,38 @@ def product():
 returns("y")
 """
 
+KEPT = """
+name = "kept"
+x = tensor([5, 300], f32, role="input", source="0")
+ids = tensor([32], i64, role="input", source="1")
+w = tensor([40, 48], f32, role="input", source="2")
+scale = tensor([5], f32, role="output")
+y = tensor([5, 300], f32, role="output")
+z = tensor([40, 32], f32, role="output")
+
+@kernel
+def beside():
+    for i in parallel(0, 5):
+        total = full([128], 0.0, f32)
+        for k in range(0, 300, 128):
+            total = total + load(x[i, k:k + 128], pad=0.0)
+        s = 1.0 / (1.0 + abs(squeeze(reduce_sum(total, axis=0), axis=0)))
+        store(scale[i], s)
+        for k in range(0, 300, 128):
+            store(y[i, k:k + 128], load(x[i, k:k + 128], pad=0.0) * reshape(s, [1]))
+
+@kernel
+def picked():
+    for i in parallel(0, 40, 8):
+        at = load(ids[0:32])
+        acc = full([8, 32], 0.0, f32, level="accumulator")
+        for k in range(0, 48, 16):
+            acc = gemm(load(w[i:i + 8, k:k + 16]), permute(load(w[pick(at), k:k + 16]), [1, 0]), acc)
+        store(z[i:i + 8, 0:32], acc)
+
+returns(("scale", "y", "z"))
+"""
+
 pytestmark = needs_gcc
 
 
@@ -103,6 +135,12 @@ def test_scans_and_sorts(tmp_path: Path) -> None:
     found, wanted = _run(parse(MORE), tmp_path)
     for output, value in wanted.items():
         torch.testing.assert_close(found[output], value, rtol=1e-4, atol=1e-5)
+
+
+def test_numbers_kept_beside_a_write_and_sums_that_begin_at_zero(tmp_path: Path) -> None:
+    found, wanted = _run(parse(KEPT), tmp_path)
+    for output, value in wanted.items():
+        torch.testing.assert_close(found[output], value, rtol=1e-4, atol=1e-4)
 
 
 def test_products_are_blocked_in_registers() -> None:

@@ -134,7 +134,7 @@ class Nest:
     def clip(self) -> None:
         """Turns the conditions of a store into bounds of the loops; what has no loop becomes a test around everything."""
         self.tests: list[str] = []
-        self.inner_tests: list[str] = []
+        self.inner_tests: list[tuple[Put, Scalar]] = []
         for root in self.roots:
             if not isinstance(root, Put):
                 continue
@@ -145,7 +145,7 @@ class Nest:
                 if any(n.startswith("@") for n in p.names) or (owner and (factor is None or factor.constant is None)):
                     condition = self.elems.condition(p)
                     self.lines.count([condition])
-                    self.inner_tests.append(self.lines.write(condition, len(self.loops), True))
+                    self.inner_tests.append((root, condition))
                 elif owner and factor and factor.constant:
                     bound = _solve(p, owner.var, factor.constant)
                     (owner.low if factor.constant > 0 else owner.high).append(bound)
@@ -318,7 +318,7 @@ class Nest:
                     f"{self.slot(root.storage, self.fill_index(root))} = {expressions.store(text, root.storage.dtype)};"
                 )
             elif isinstance(root, Put):
-                ends.append(self.put(root, text))
+                ends.append(self.put(root, text, interior=interior))
             else:
                 apart = lanes[root] if lanes else f"{root.storage.name}_lanes[{lane}]" if lane else ""
                 target = apart or self.slot(root.storage, self.fold_index(root))
@@ -333,14 +333,16 @@ class Nest:
     def slot(self, storage: Storage, index: Index) -> str:
         return storage.name if storage.scalar else f"{storage.name}[{to_c(Elements.offset_in(storage, index))}]"
 
-    def put(self, root: Put, text: str) -> str:
+    def put(self, root: Put, text: str, *, interior: bool) -> str:
         tensor = self.around.tensors[root.tensor]
         if self.line is not None and self.line[0] is root:
             return f"{self.line[1]} = {expressions.store(text, tensor.dtype)};"
         offset = self.elems.offset(tensor, self.elems.positions(root.axes, self.index))
         template, args = self.elems._holes(to_c(offset))
-        where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, len(self.loops), True) for a in args))}]"
-        test = f"if ({' && '.join(self.inner_tests)}) " if self.inner_tests else ""
+        depth = len(self.loops)
+        where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, depth, interior) for a in args))}]"
+        tests = [self.lines.write(condition, depth, interior) for owner, condition in self.inner_tests if owner is root]
+        test = f"if ({' && '.join(tests)}) " if tests else ""
         if root.mode == "set":
             return f"{test}{where} = {expressions.store(text, tensor.dtype)};"
         return f"{test}atomic_{root.mode}{_half_suffix(tensor)}(&{where}, {STORED[tensor.dtype] if False else ''}{text});"

@@ -269,6 +269,10 @@ class Scheduler:
         self.out.append("}")
         self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
 
+    def first_sum(self, loop: LoopEffect, item: Carried) -> str | None:
+        """When the first product of a loop overwrites a carried tile, so that nothing has to be set to zero; None: it must be."""
+        return product.first_sum(self, loop, item)
+
     def inside(self, loop: LoopEffect, following: Poly | None = None) -> None:
         self.trips.append(self.most(_trips(loop)))
         self.ready |= {item.inside for item in loop.carried}
@@ -321,7 +325,7 @@ class Scheduler:
                 item.storage.name, item.storage.pitch = initial.storage.name, initial.storage.pitch
                 continue
             self.declare_storage(item.storage)
-            first = product.first_sum(self, loop, item)
+            first = self.first_sum(loop, item)
             if first is not None:
                 self.first_sums[item.inside] = first
             elif initial is not None:

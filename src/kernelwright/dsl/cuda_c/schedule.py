@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
 from kernelwright.dsl.cfamily.types import STORED, WIDTH
-from kernelwright.dsl.cfamily.values import LoopEffect, Storage, StoreEffect, Value
+from kernelwright.dsl.cfamily.values import Carried, LoopEffect, Storage, StoreEffect, Value
 from kernelwright.dsl.cpp.nest import Fill, Nest, Put
 from kernelwright.dsl.cpp.schedule import Scheduler, _affine, _head, _region_shape
 from kernelwright.dsl.cuda_c import cooperate, special, tile_product
@@ -39,6 +39,10 @@ class BlockScheduler(Scheduler):
     kept: list[Storage] = field(default_factory=list)
 
     # ------------------------------------------------------------ barriers
+
+    def first_sum(self, loop: LoopEffect, item: Carried) -> str | None:
+        """Products of a block add to the tile as it stands (tile_product.py), so it is always set to zero before."""
+        return None
 
     def barrier(self) -> None:
         """Everything before is seen by everything after."""
