@@ -128,7 +128,7 @@ def table(rows: list[dict[str, Any]]) -> str:
         times = [f"{cpp[key]:.3g}" if key in cpp else "–" for key in ("ms", "eager")]
         cells = (name, dsl, cpp.get("status", "–"), *times, speed, cuda.get("status", "–"))
         lines.append(f"| {' | '.join(cells)} |")
-    bad = [row for row in rows if row["status"] != "correct" or row.get("source", "correct") != "correct"]
+    bad = [row for row in rows if row["status"] != "correct"]
     told = [f"- {row['kernel']} ({row['from']} to {row['to']}): {row['status']}: {row['reason']}" for row in bad]
     return "\n".join([*lines, "", *told]) + "\n"
 
