@@ -59,9 +59,12 @@ def test_a_parameter_and_an_operand_that_no_kernel_needs() -> None:
     hybrid(Solve(), torch.randn(5, 3))
 
 
-def test_distances_with_attributes() -> None:
-    (step,) = hybrid(lambda x, y: (-torch.cdist(x * 2, y, p=float("inf"))).exp(), torch.randn(2, 7, 4), torch.randn(2, 3, 4))
-    assert json.loads(step.attributes)["p"] == float("inf")
+def test_an_attribute_reaches_the_library() -> None:
+    def solved(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.linalg.solve_triangular(x + 4 * torch.eye(4), y * 2, upper=True).exp()
+
+    (step,) = hybrid(solved, torch.randn(4, 4), torch.randn(4, 3))
+    assert json.loads(step.attributes)["upper"] is True
 
 
 def test_several_results() -> None:
