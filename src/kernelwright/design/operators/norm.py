@@ -9,7 +9,7 @@ from typing import Any
 from kernelwright.design import build as b
 from kernelwright.design.operators.reduce import variance
 from kernelwright.design.operators.table import Result, rule
-from kernelwright.design.values import Value
+from kernelwright.design.values import Leaf, Value, View
 from kernelwright.sketch.nodes import DType
 
 
@@ -34,11 +34,22 @@ def log_softmax(out: Result, x: Value, axis: int, *_: Any, **__: Any) -> Value:
     return b.sub(low, b.apply("log", b.fold("sum", b.apply("exp", low), (axis,), keep=True)))
 
 
-def normalised(x: Value, axes: Sequence[int], eps: float) -> tuple[Value, Value, Value]:
-    """(x - mean) / sqrt(var + eps) over axes, and mean and reciprocal deviation with the axes kept."""
+def normalised(x: Value, axes: Sequence[int], eps: float, *, twice: bool = False) -> tuple[Value, Value, Value]:
+    """(x - mean) / sqrt(var + eps) over axes, and mean and reciprocal deviation with the axes kept. `twice` takes the mean of what is
+    left once more: where x may lie far from zero beside its spread, the first mean's rounding would show in every element."""
     spread, centre = variance(x, axes, 0, keep=True)
     scale = b.apply("rsqrt", b.add(spread, eps))
-    return b.mul(b.sub(x, centre), scale), centre, scale
+    off = b.sub(x, centre)
+    if twice:
+        off = b.sub(off, b.mean(off, axes, keep=True))
+    return b.mul(off, scale), centre, scale
+
+
+def _computed(x: Value) -> bool:
+    """Whether x is more than a tensor in memory, or a view of one."""
+    while isinstance(x, View):
+        x = x.source
+    return not isinstance(x, Leaf)
 
 
 def affine(x: Value, weight: Value | None, bias: Value | None) -> Value:
@@ -110,7 +121,8 @@ def batch_norm_of_batch(out: Any, x: Value, weight: Value | None, bias: Value | 
     if len(rest) >= 5 and rest[-3] is False:
         return batch_norm(out, x, weight, bias, rest[0], rest[1], 0.0, eps)
     axes = tuple(i for i in range(len(x.shape)) if i != 1)
-    y, centre, scale = normalised(x, axes, eps)
+    # A convolution's bias is one number for a whole channel: all of it is in the mean.
+    y, centre, scale = normalised(x, axes, eps, twice=_computed(x))
     rank = len(x.shape)
     y = affine(y, _per_channel(weight, rank), _per_channel(bias, rank))
     return y, b.reshape(centre, (x.shape[1],)), b.reshape(scale, (x.shape[1],))
