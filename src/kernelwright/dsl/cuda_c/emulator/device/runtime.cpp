@@ -545,8 +545,8 @@ void run_block(Worker* w, const KwLaunch* l, uint64_t number) {
 struct Meeting {
   std::mutex mutex;
   std::condition_variable changed;
-  uint64_t waiting = 0, alive = 0, round = 0;
-  bool left = false;  // a block has ended while others wait
+  uint64_t waiting = 0, total = 0, round = 0;
+  bool left = false;  // a block has ended: whoever waits from now on waits in vain
 } meeting;
 
 void meet(Worker* w, int line) {
@@ -554,7 +554,7 @@ void meet(Worker* w, int line) {
   {
     std::unique_lock<std::mutex> lock(meeting.mutex);
     const uint64_t round = meeting.round;
-    if (++meeting.waiting == meeting.alive) {
+    if (++meeting.waiting == meeting.total) {
       meeting.waiting = 0;
       ++meeting.round;
       meeting.changed.notify_all();
@@ -572,7 +572,7 @@ void meet(Worker* w, int line) {
 
 void run_together(const KwLaunch* l, uint64_t blocks) {
   meeting.waiting = 0;
-  meeting.alive = blocks;
+  meeting.total = blocks;
   meeting.left = false;
   std::vector<std::thread> threads;
   for (uint64_t b = 0; b < blocks; ++b)
@@ -583,8 +583,7 @@ void run_together(const KwLaunch* l, uint64_t blocks) {
       run_block(w, l, b);
       drop_worker(w);
       std::lock_guard<std::mutex> lock(meeting.mutex);
-      --meeting.alive;
-      if (meeting.waiting) meeting.left = true;
+      meeting.left = true;
       meeting.changed.notify_all();
     });
   for (std::thread& thread : threads) thread.join();
