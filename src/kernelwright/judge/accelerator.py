@@ -30,7 +30,6 @@ CACHE_BYTES = 128 << 20
 CALIBRATIONS = 20
 
 _now = time.perf_counter_ns
-_Tensor = torch.Tensor
 
 
 class DeviceStopwatch(Stopwatch):
