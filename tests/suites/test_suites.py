@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 
 from kernelwright import suites
+from kernelwright.bench.collect import collect
 from kernelwright.errors import KernelwrightError
+from kernelwright.task import Task
 
 TASKS = [(suite, task) for suite in suites.NAMES for task in suites.load(suite)]
 AT_LEAST = {"core": 100, "fused": 100, "modern": 40}
@@ -67,3 +70,19 @@ def test_files_are_written_one_for_each_task(tmp_path: object) -> None:
 def test_an_unknown_suite_is_told_with_the_known_ones() -> None:
     with pytest.raises(KernelwrightError, match="core, fused, modern"):
         suites.load("level1")
+
+
+def test_every_verb_takes_a_task_of_a_suite_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    relu = next(task for task in suites.load("core") if task.name == "relu")
+    assert Task.from_path("core/relu").source == relu.source
+    assert [entry.key for entry in collect(["core/relu"])] == ["core/relu"]
+    with pytest.raises(KernelwrightError, match="no task 'rellu' in the suite core; did you mean relu"):
+        Task.from_path("core/rellu")
+
+
+def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "relu").write_text("class Model: pass\n")
+    assert Task.from_path("core/relu").source == "class Model: pass\n"

@@ -1,8 +1,8 @@
 """Paths and names of suites in, entries out: one for each task, also for those that cannot be read.
 
-A path may be one of our suites by name (`core`, `fused`, `modern`), a checkout of KernelBench (its `KernelBench/level1` … or one of
-them), a folder of task files, one file, or a folder in another project's format (readers.py). Nothing is run and nothing is dropped:
-what is wrong with a file is found out later and reported.
+A path may be one of our suites by name (`core`, `fused`, `modern`) or a task of one (`core/relu`), a checkout of KernelBench (its
+`KernelBench/level1` … or one of them), a folder of task files, one file, or a folder in another project's format (readers.py).
+Nothing is run and nothing is dropped: what is wrong with a file is found out later and reported.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ def _of(spec: str) -> Iterator[Entry]:
         yield from _folder(path)
     elif path.exists():
         yield _file(path, path.resolve().parent.name, "", class_name)
+    elif found := suites.find(spec):
+        yield Entry(spec.partition("/")[0], "", found.name, found.family, f"{found.name}.py", found.source)
     else:
         raise KernelwrightError(
             f"{spec}: there is no such file or folder, and no such suite; the suites are {', '.join(suites.NAMES)}"

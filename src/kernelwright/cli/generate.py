@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def generate_command(
-    task: Annotated[str, typer.Argument(help="A task file, or module.py:ClassName.")],
+    task: Annotated[str, typer.Argument(help="A task file, module.py:ClassName, or a suite's task such as core/relu.")],
     dsl: Annotated[str, typer.Option(help="Language of the kernel.")] = "cpp",
     target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "auto",
     model: Annotated[

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def task_command(
-    task: Annotated[str, typer.Argument(help="A task file, or module.py:ClassName; or the word new.")],
+    task: Annotated[
+        str, typer.Argument(help="A task file, module.py:ClassName, or a suite's task such as core/relu; or the word new.")
+    ],
     subject: Annotated[
         str | None, typer.Argument(metavar="[FILE|PROSE]", help="With new: the file to begin, or with --model what to compute.")
     ] = None,

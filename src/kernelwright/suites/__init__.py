@@ -3,13 +3,14 @@
 1. A suite (`core`, `fused`, `modern`) is a compact table of `Row`s: what forward computes, from which inputs and layers.
 2. `row.py` renders a row to the source of a task file: `Model`, `get_inputs`, `get_init_inputs`, and for rows with several
    shapes `get_inputs_dyn_list`.
-3. `load` gives the rendered tasks of a suite, `write` puts them into a folder, one file each, for `kernelwright bench`.
+3. `load` gives the rendered tasks of a suite, `find` the one called `core/relu`, `write` puts them into a folder, one file each.
 
 Sizes suit a CPU: the reference takes about 1 to 300 ms on two cores. Nothing here imports torch.
 """
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from kernelwright.suites.row import Row, SuiteTask, render
 
 NAMES = ("core", "fused", "modern")
 
-__all__ = ["NAMES", "Row", "SuiteTask", "load", "write"]
+__all__ = ["NAMES", "Row", "SuiteTask", "find", "load", "write"]
 
 
 def load(suite: str) -> list[SuiteTask]:
@@ -27,6 +28,20 @@ def load(suite: str) -> list[SuiteTask]:
         raise KernelwrightError(f"there is no suite {suite!r}; the suites are {', '.join(NAMES)}")
     rows: tuple[Row, ...] = import_module(f"kernelwright.suites.{suite}").ROWS
     return [SuiteTask(row.name, row.family, render(row, suite)) for row in rows]
+
+
+def find(spec: str) -> SuiteTask | None:
+    """The task that `SUITE/NAME` means, so that every verb takes one without a file; None where the suite is none of ours."""
+    suite, _, name = spec.partition("/")
+    if suite not in NAMES or not name:
+        return None
+    tasks = load(suite)
+    for task in tasks:
+        if task.name == name:
+            return task
+    near = get_close_matches(name, [task.name for task in tasks])
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise KernelwrightError(f"there is no task {name!r} in the suite {suite}{hint}")
 
 
 def write(suite: str, folder: Path | str) -> list[Path]:

@@ -1,4 +1,5 @@
-"""The Task noun: in goes a path (`softmax.py` or `module.py:ClassName`), out comes text with an identity. Runs nothing."""
+"""The Task noun: in goes a path (`softmax.py`, `module.py:ClassName`) or a suite's task (`core/softmax`), out comes text with an
+identity. Runs nothing."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from kernelwright import suites
 from kernelwright.errors import TaskError
 
 LARGEST_FILE = 4 << 20
@@ -30,6 +32,8 @@ class Task:
     def from_path(cls, spec: str | Path) -> Self:
         """Read a task file; raises TaskError with one sentence for anything that is not one."""
         path, class_name = split_spec(str(spec))
+        if not path.exists() and (task := suites.find(str(spec))):
+            return cls.from_source(task.source, path=str(spec))
         return cls.from_source(read_text(path), path=str(path), class_name=class_name)
 
     @classmethod
