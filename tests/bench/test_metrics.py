@@ -25,6 +25,7 @@ def record(
             compile_ms=vs_compile,
             speedup_vs_compile=vs_compile,
             roofline_fraction=0.5,
+            bound="memory",
             noise=0.01,
             rounds=7,
         )
@@ -86,3 +87,16 @@ def test_geomean_treats_halves_and_doubles_alike() -> None:
 def test_groups_keep_their_order() -> None:
     rows = [record("a", 1.0, family="z"), record("b", 1.0, family="a"), record("c", 1.0, family="z")]
     assert {name: len(some) for name, some in group(rows, lambda row: row.family).items()} == {"z": 2, "a": 1}
+
+
+def test_phases_are_medians_over_the_right_kernels_that_had_them() -> None:
+    whole = summarise(
+        [
+            record("a", 2.0, phases={"look": 1.0, "trials": 3.0}),
+            record("b", 2.0, phases={"look": 2.0, "trials": 5.0, "clock": 7.0}),
+            record("c", None, phases={"look": 90.0}),
+        ]
+    )
+    assert whole.phases_median == {"look": 1.5, "trials": 4.0, "clock": 7.0}
+    assert whole.roofline_memory_median is not None
+    assert whole.roofline_memory_median.count == 2

@@ -83,6 +83,8 @@ def verdict(judge: Judge, task: Task, source: str, **options: object) -> Verdict
 def test_an_honest_kernel_is_correct_and_the_verdict_says_what_was_run(judge: Judge, task: Task) -> None:
     answer = verdict(judge, task, kernel("return self.right(x)"))
     assert answer.status is Status.correct, answer.reason
+    assert list(answer.phases) == ["open", "build", "trials", "track and task", "end"]
+    assert sum(answer.phases.values()) == pytest.approx(answer.seconds, abs=0.5)
     assert answer.trials.seeds >= 3
     assert len(answer.trials.distributions) >= 2
     assert answer.dsl == "cpp"

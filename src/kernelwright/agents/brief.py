@@ -14,7 +14,7 @@ from kernelwright.agents.prompts import fence
 from kernelwright.errors import JudgeError, TaskError
 from kernelwright.judge.channel import ChannelError, close_all
 from kernelwright.judge.limits import Limits
-from kernelwright.judge.roofline import Work, expected_seconds
+from kernelwright.judge.roofline import Work, roofline
 from kernelwright.judge.template import Template
 from kernelwright.judge.verdict import Track
 from kernelwright.knowledge.families import families
@@ -89,8 +89,7 @@ class Brief:
         facts = self.facts
         work = Work.from_facts(facts)
         moved = work.read_bytes + work.written_bytes
-        seconds = expected_seconds(work, self.target, threads=self.threads)
-        by_memory = seconds <= self.target.memory_seconds(work.read_bytes, work.written_bytes) * 1.0001
+        limit = roofline(work, self.target, threads=self.threads)
         lines = [
             f"- inputs: {facts['inputs']}" + (f" (and {facts['shapes'] - 1} more shapes)" if facts["shapes"] > 1 else ""),
             f"- outputs: {facts['outputs']}",
@@ -98,7 +97,7 @@ class Brief:
             f"- operators: {', '.join(facts['operators'])}; families: {', '.join(self.families)}",
             f"- moves at least {_bytes(moved)} ({_bytes(work.read_bytes)} in, {_bytes(work.written_bytes)} out); products take "
             f"{work.flops / 1e9:.3g} GFLOP; the longest sum has {facts['longest_reduction']:,} terms",
-            f"- roofline: {seconds * 1e3:.3g} ms on {self.threads} threads, bounded by {'memory' if by_memory else 'arithmetic'}",
+            f"- roofline: {limit.seconds * 1e3:.3g} ms on {self.threads} threads, bounded by {limit.bound}",
         ]
         return "\n".join(lines)
 

@@ -56,6 +56,7 @@ class Contest:
         except KernelwrightError as error:
             fields = _outcome("failed", str(error))
         lineage = _lineage(folder)
+        designed = [("design", step.seconds) for step in lineage[:2] if step.step == "designed"]
         common = {
             "key": entry.key,
             "suite": entry.suite,
@@ -70,7 +71,8 @@ class Contest:
             "cost_usd": paid(lineage),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         }
-        return Record(**{**common, **fields})
+        phases = {"look": fields.pop("look", 0.0), **dict(designed), **fields.pop("phases", {})}
+        return Record(**{**common, **fields}, phases=phases)
 
     def _enter(self, entry: Entry, folder: JobFolder) -> dict[str, Any]:
         if entry.source is None:
@@ -79,9 +81,11 @@ class Contest:
         kernel = self.kernels.find(entry) if self.kernels else None
         if self.kernels and kernel is None:
             return _outcome("no_kernel", f"{self.kernels.folder} has no kernel of this name")
+        started = time.monotonic()
         with self.judge.quiet.sharing():
             found = probe(self.judge.template, task, scale=self.options.scale, max_seconds=self.options.max_reference_seconds)
-        seen = {"reference_ms": found.reference_ms, "scaled": found.scaled}
+        look = round(time.monotonic() - started, 3)
+        seen = {"reference_ms": found.reference_ms, "scaled": found.scaled, "look": look}
         if found.outcome is not None or found.task is None:
             return {**seen, **_outcome(found.outcome or "failed", found.reason)}
         (folder.path / "task.py").write_text(found.task.source)
@@ -165,6 +169,7 @@ class Contest:
             "library_calls": verdict.library_calls,
             "task_flags": verdict.task_flags,
             "warnings": verdict.warnings,
+            "phases": verdict.phases,
             "kernel": below(folder.kernel),
             "sketch": below(folder.sketch),
             "verdict": below(folder.verdict),

@@ -19,6 +19,8 @@ def to_markdown(report: Report) -> str:
     for name, groups in report.groups.items():
         if len(groups) > 1:
             parts.append(f"## {TITLES[name]}\n\n" + group_table(groups))
+    if report.summary.phases_median:
+        parts.append("## Where the time goes\n\n" + phase_table(report))
     parts.append("## fast_p\n\n" + fast_table(report))
     if report.failures:
         parts.append("## Not correct\n\n" + failure_table(report))
@@ -64,6 +66,8 @@ def headline(report: Report) -> str:
             f" Over torch.compile: {interval(other.geomean_correct)} over {whole.over_compile.geomean_correct.count}, "
             f"{interval(other.geomean_failures_as_one)} with the rest as 1.0x."
         )
+    if memory := whole.roofline_memory_median:
+        text += f" The median of the {memory.count} kernels that memory bounds reaches {memory.value:.0%} of the roofline."
     return text
 
 
@@ -91,6 +95,16 @@ def group_table(groups: dict[str, Summary]) -> str:
         ]
         rows.append("| " + " | ".join(cells) + " |")
     return "\n".join(rows)
+
+
+def phase_table(report: Report) -> str:
+    """Median seconds of each phase, over all and by level; what runs beside it in the background costs no phase of its own."""
+    columns = {"all": report.summary, **report.groups["level"]}
+    rows = ["| phase | " + " | ".join(columns) + " |", "| --- |" + " --- |" * len(columns)]
+    for name in report.summary.phases_median:
+        cells = [f"{one.phases_median[name]:.2f}" if name in one.phases_median else "-" for one in columns.values()]
+        rows.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(rows) + "\n\nMedian seconds over the correct kernels."
 
 
 def fast_table(report: Report) -> str:

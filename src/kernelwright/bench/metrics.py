@@ -11,6 +11,8 @@ import random
 from collections.abc import Callable, Sequence
 from statistics import median
 
+from pydantic import Field
+
 from kernelwright.bench.record import Frozen, Record
 
 POINTS = (
@@ -79,28 +81,41 @@ class Summary(Frozen):
     over_eager: Speed
     over_compile: Speed | None
     roofline_median: Figure | None
+    roofline_memory_median: Figure | None = None
+    """The same over the tasks that are bounded by memory."""
     seconds_median: float
     seconds_total: float
+    phases_median: dict[str, float] = Field(default_factory=dict)
+    """Median seconds of each phase of a correct kernel, where it came to that phase."""
     cost_usd: float
 
 
 def summarise(records: Sequence[Record]) -> Summary:
     """All figures of these tasks."""
     right = [record for record in records if record.correct]
-    roofs = [record.timing.roofline_fraction for record in right if record.timing and record.timing.roofline_fraction]
+    timed = [record.timing for record in right if record.timing]
+    roofs = [(timing.roofline_fraction, timing.bound) for timing in timed if timing.roofline_fraction]
     compiled = any(record.speedup_vs_compile for record in records)
     return Summary(
         tasks=len(records),
         correct=len(right),
-        timed=sum(record.timing is not None for record in right),
+        timed=len(timed),
         correct_share=len(right) / len(records) if records else 0.0,
         over_eager=speed(records, eager_triple),
         over_compile=speed(records, compile_triple) if compiled else None,
-        roofline_median=bootstrap(roofs, median),
+        roofline_median=bootstrap([share for share, _ in roofs], median),
+        roofline_memory_median=bootstrap([share for share, bound in roofs if bound == "memory"], median),
         seconds_median=round(median([record.seconds for record in records]), 2) if records else 0.0,
         seconds_total=round(sum(record.seconds for record in records), 1),
+        phases_median=phases(right),
         cost_usd=sum(record.cost_usd for record in records),
     )
+
+
+def phases(records: Sequence[Record]) -> dict[str, float]:
+    """The median of each phase, in the order in which the phases come."""
+    names = dict.fromkeys(name for record in records for name in record.phases)
+    return {name: round(median([r.phases[name] for r in records if name in r.phases]), 3) for name in names}
 
 
 Triple = tuple[float, float, float]

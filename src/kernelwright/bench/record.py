@@ -103,6 +103,7 @@ class Record(Frozen):
     lineage: tuple[Step, ...] = ()
     tried: int = 0
     seconds: float = 0.0
+    phases: dict[str, float] = Field(default_factory=dict)
     cost_usd: float = 0.0
     finished: str = ""
 

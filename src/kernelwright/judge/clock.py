@@ -26,7 +26,7 @@ from typing import Any
 from kernelwright.errors import JudgeError
 from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.lane import Block, Lane, LaneFault, Worker, foremost
-from kernelwright.judge.roofline import Work, expected_seconds, impossible_seconds
+from kernelwright.judge.roofline import Roofline, Work, impossible_seconds, roofline
 from kernelwright.judge.statistics import Interval, paired_ratio, self_noise, upper_quartile
 from kernelwright.judge.suspicion import Finding, cheating, suspicion
 from kernelwright.judge.verdict import Rival, Timing
@@ -105,7 +105,7 @@ def measure(
         return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
-    timing = race.timing(expected_seconds(work, target, threads=threads), threads)
+    timing = race.timing(roofline(work, target, threads=threads), threads)
     return Measurement(timing, None, tuple(race.warnings))
 
 
@@ -272,7 +272,7 @@ class _Race:
         ms = median(block.seconds for block in self.lanes[name].blocks) * 1e3
         return Rival(name=name, ms=ms, speedup=ratio.middle, speedup_low=ratio.low, speedup_high=ratio.high)
 
-    def timing(self, roofline: float, threads: int) -> Timing:
+    def timing(self, limit: Roofline, threads: int) -> Timing:
         """The figures of the verdict."""
         candidate, eager = self.lanes["candidate"].blocks, self.lanes["eager"].blocks
         over_eager = self.ratio("eager")
@@ -292,8 +292,9 @@ class _Race:
             speedup_vs_compile=over_compile.middle if over_compile else None,
             speedup_vs_compile_low=over_compile.low if over_compile else None,
             speedup_vs_compile_high=over_compile.high if over_compile else None,
-            roofline_ms=roofline * 1e3 if roofline else None,
-            roofline_fraction=roofline / kernel if roofline else None,
+            roofline_ms=limit.seconds * 1e3 if limit.seconds else None,
+            roofline_fraction=limit.seconds / kernel if limit.seconds else None,
+            bound=limit.bound if limit.seconds else None,
             rivals=tuple(self._rival(name) for name in self.lanes if name not in ("candidate", "eager", "compiled")),
             noise=noise,
             rounds=len(candidate),

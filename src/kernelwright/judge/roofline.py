@@ -1,7 +1,7 @@
 """What the hardware allows: bytes and operations of a task and the target's sheet in, the floor in seconds out.
 
 Two floors, for two purposes:
-- `expected_seconds`: what a perfect kernel of the reference's own work would need, from *measured* bandwidth and peak. It is
+- `roofline`: what a perfect kernel of the reference's own work would need, from *measured* bandwidth and peak. It is
   shown, as `roofline_ms` and `roofline_fraction`. A kernel may beat it honestly: a data set that stays in cache, or algebra
   that saves operations (the product that is only summed afterwards, Winograd, a triangular operand).
 - `impossible_seconds`: below this no machine like this one can have produced the output at all. It counts only the bytes that
@@ -12,7 +12,7 @@ Two floors, for two purposes:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from kernelwright.target import Target
 
@@ -41,11 +41,20 @@ class Work:
         )
 
 
-def expected_seconds(work: Work, target: Target, *, threads: int) -> float:
-    """The roofline time of the reference's work on this many threads of a CPU, or on the whole of a device."""
+@dataclass(frozen=True)
+class Roofline:
+    """What a perfect kernel needs, and whether memory or arithmetic sets it."""
+
+    seconds: float
+    bound: Literal["memory", "arithmetic"]
+
+
+def roofline(work: Work, target: Target, *, threads: int) -> Roofline:
+    """Of the reference's work, on this many threads of a CPU, or on the whole of a device."""
     moved = target.memory_seconds(work.read_bytes, work.written_bytes)
     peak = target.peak(work.dtype) * (min(1.0, threads / max(1, target.cores)) if target.kind == "cpu" else 1.0)
-    return max(moved, work.flops / peak if peak else 0.0)
+    counted = work.flops / peak if peak else 0.0
+    return Roofline(moved, "memory") if moved >= counted else Roofline(counted, "arithmetic")
 
 
 def impossible_seconds(work: Work, target: Target) -> float:

@@ -56,6 +56,8 @@ class Timing(Frozen):
     rivals: tuple[Rival, ...] = ()
     roofline_ms: float | None = None
     roofline_fraction: float | None = None
+    bound: Literal["memory", "arithmetic"] | None = None
+    """What the roofline is made of."""
     noise: float
     rounds: int
     cache: Literal["warm", "cold"] = "warm"
@@ -156,6 +158,8 @@ class Verdict(Frozen):
     warnings: tuple[str, ...] = ()
     stderr_tail: str = ""
     seconds: float = 0.0
+    phases: dict[str, float] = Field(default_factory=dict)
+    """Where these seconds went, in the order of the phases."""
 
     @model_validator(mode="after")
     def _only_the_fields_of_its_status(self) -> Self:

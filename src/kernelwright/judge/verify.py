@@ -26,6 +26,7 @@ from kernelwright.judge import clock, offdevice
 from kernelwright.judge.channel import ChannelError
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
+from kernelwright.judge.laps import Laps
 from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.rivals import Rivals
@@ -98,7 +99,7 @@ class Judge:
         is the kernel's doing is in the verdict. `budget_s` bounds the referee's trials and the clock's rounds, each. `target` (names
         with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed.
         `contenders` are further rivals beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
-        started = time.monotonic()
+        started, laps = time.monotonic(), Laps()
         task = task if isinstance(task, Task) else Task.from_path(task)
         kernel = as_kernel(kernel, dsl)
         fields: dict[str, Any] = {
@@ -118,16 +119,21 @@ class Judge:
         with holding, Session(template, task, kernel, self.threads, self.times, self.quiet, setting) as session:
             try:
                 session.open()
+                laps.end("open")
                 if timing:
                     self.prepare(task, fields["dsl"], target, compile_contender=compile_contender, contenders=contenders)
                 session.load()
+                laps.end("build")
                 session.run_trials(budget_s)
                 session.rush()
+                laps.end("trials")
                 session.judge_track(track)
                 if session.interpreted:
                     session.compile_for_targets()
+                    laps.end("targets")
                 flags = self._task_flags(session)
-                measured = self._measure(session, compile_contender, contenders, budget_s) if timing else None
+                laps.end("track and task")
+                measured = self._measure(session, laps, compile_contender, contenders, budget_s) if timing else None
                 session.judge_time(track)
                 session.look_back()
                 fields |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
@@ -140,8 +146,9 @@ class Judge:
             fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
             fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
             fields |= {"compiled_for": session.compiled or None}
-            fields |= {"warnings": tuple(session.warnings), "seconds": round(time.monotonic() - started, 3)}
-        return Verdict(**fields)
+            fields |= {"warnings": tuple(session.warnings)}
+        laps.end("end")
+        return Verdict(**fields, seconds=round(time.monotonic() - started, 3), phases=laps.seconds)
 
     def _setting(self, dsl: str, target: str) -> offdevice.Setting | None:
         return offdevice.setting(dsl, target)
@@ -161,7 +168,7 @@ class Judge:
         return known
 
     def _measure(
-        self, session: Session, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
+        self, session: Session, laps: Laps, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
     ) -> clock.Measurement:
         """The timed phase: alone, since whatever else runs would disturb it."""
         assert session.candidate is not None
@@ -176,7 +183,9 @@ class Judge:
                 session.warnings.append(warning)
             else:
                 others[mode] = worker
+        laps.end("contenders")
         with self.quiet.alone():
+            laps.end("waiting for silence")
             if self._target is None:
                 self._target = Target.host()
             before = condition(on) if on else ""
@@ -198,6 +207,7 @@ class Judge:
             finally:
                 session.candidate.resume()
                 self._rivals.rest()
+                laps.end("clock")
         if measured.finding:
             raise from_finding({"mismatch": None, **measured.finding})
         if on and before:
