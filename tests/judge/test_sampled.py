@@ -108,3 +108,19 @@ def test_half_precision_is_tried_on_the_sample_only() -> None:
     made.plan(0.1)
     assert made.flags() == []
     assert set(seen) == {6}
+
+
+def test_a_large_trial_is_drawn_once_for_its_run_and_not_again_for_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inputs of a gigabyte take seconds to draw; each trial drew them twice, and the flags once more."""
+    made = referee("torch.relu(self.layer(x))")
+    made.sampled_rows = 6
+    monkeypatch.setattr("kernelwright.judge.referee.REMEMBERED_BYTES", 1)
+    made.plan(0.1)
+    drawn: list[int] = []
+    draw = made.loaded.draw
+    object.__setattr__(made.loaded, "draw", lambda seed: (drawn.append(seed), draw(seed))[1])
+    inputs = made.draw(2)
+    assert made.check(2, made.reference.model(*inputs), inputs) is None
+    assert len(drawn) == 1
+    assert made.flags() == []
+    assert len(drawn) == 1

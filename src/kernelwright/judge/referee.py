@@ -46,6 +46,9 @@ CHEAP_DRAW = 0.05
 REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
 
+SAMPLES_KEPT = 3
+"""Of the first trials of a large task; most tasks are told from null candidates by one or two of them."""
+
 
 class Referee:
     """One task under judgement. `seed` decides construction and every draw; it is secret unless given."""
@@ -64,6 +67,7 @@ class Referee:
         self._timed_base: list[Any] | None = None
         self._draw_seconds = 0.0
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
+        self._samples: dict[Trial, Expectation | None] = {}
         self.facts, self._nan_share = first_run(self.reference, self.seed)
         self.reach = self.facts["longest_reduction"]
         self.sampled_rows = self._rows_to_sample()
@@ -79,7 +83,13 @@ class Referee:
         reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
         made = self._made(trial.draw(self.reference), reach, trial.label, trial.seed, trial.workload)
         self._memory[trial] = made
+        if len(self._samples) < SAMPLES_KEPT:
+            self._samples[trial] = made.strictest if made.strictest is not made else None
         return made
+
+    def _strictest(self, trial: Trial) -> Expectation:
+        """What a null candidate has to pass: of a large trial, the sample that outlived it."""
+        return self._samples.get(trial) or self.expect(trial).strictest
 
     def _make_room(self) -> None:
         """Forget the oldest trials until one more of their size fits; done before it is made, since a large one counts."""
@@ -94,6 +104,7 @@ class Referee:
         own = self.reference.model.state_dict()
         fits = names is not None and all(list(names.get(name, [-1])) == list(value.shape) for name, value in own.items())
         self._memory.clear()
+        self._samples.clear()
         if not fits or not own:
             self.reference.set_weights(self.loaded.construct(self.seed).state_dict())
             return "seed", None
@@ -121,9 +132,8 @@ class Referee:
         return self.trials
 
     def draw(self, trial: int) -> list[Any]:
-        """The inputs of a planned trial."""
-        known = self._memory.get(self.trials[trial])
-        return known.inputs if known else self.trials[trial].draw(self.reference)
+        """The inputs of a planned trial. Its answer is computed with them, and waits: to draw a gigabyte again takes seconds."""
+        return self.expect(self.trials[trial]).inputs
 
     def check(self, trial: int, outputs: Any, inputs_after: list[Any] | None) -> Finding | None:
         """What is wrong with a candidate's answer to a planned trial, or None."""
@@ -133,7 +143,7 @@ class Referee:
         """What the planned trials cannot tell apart. Dear tasks are asked by their sample: half precision on a CPU is slow."""
         self._timed = []
         chosen = self.trials or [Trial(self.seed)]
-        return nulls.flags(self.reference, (self.expect(trial).strictest for trial in chosen)) + self._own_flags()
+        return nulls.flags(self.reference, (self._strictest(trial) for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
         """Input sets for one timed block: the task's own distribution, changed anew for every block and call. Where drawing is cheap,
