@@ -10,6 +10,7 @@ import torch
 from building import attention_sketches, conv_sketches, gemm_sketches
 from torch.nn import functional
 
+from kernelwright.design import design_module
 from kernelwright.design.contraction import Machine
 from kernelwright.dsl.cpp import lower
 from kernelwright.sketch.nodes import Sketch
@@ -76,6 +77,25 @@ def test_bf16_is_multiplied_in_pairs_or_converted() -> None:
     assert "gemm_pairs(" in text
     assert "gemm_tile<float>(" in text
     torch.testing.assert_close(built(sketch, {"a": a, "b": b})[0].float(), (a[:1].float() @ b.float())[0], rtol=1e-2, atol=0.05)
+
+
+def test_floats_that_are_rounded_to_bf16_are_multiplied_in_pairs_too() -> None:
+    """A conversion that was fused into the product is done once, to bf16; whatever else makes an operand keeps floats."""
+
+    class Product(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return a.bfloat16() @ b.bfloat16()
+
+    class Scaled(torch.nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+            return (a.bfloat16().float() * 1.001) @ b.bfloat16().float()
+
+    for m, k, n in ((50, 64, 90), (31, 77, 45)):
+        a, b = torch.randn(m, k), torch.randn(k, n)
+        sketch = design_module(Product(), (a, b))[0].sketch
+        assert "gemm_pairs(" in lower(sketch)
+        torch.testing.assert_close(built(sketch, {"a": a, "b": b}).float(), Product()(a, b).float(), rtol=1e-2, atol=0.02)
+        assert "gemm_pairs(" not in lower(design_module(Scaled(), (a, b))[0].sketch)
 
 
 CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [

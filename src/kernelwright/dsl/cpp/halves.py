@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernelwright.dsl.cfamily.polynomial import combine, poly, to_c
-from kernelwright.dsl.cfamily.values import Storage, Value
+from kernelwright.dsl.cfamily.values import VIEWS, Storage, Value
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ inline void gemm_pairs(
   const long b_panel = (k + 1) / 2 * 32;
   long j = 0;
   for (; j + 64 <= n; j += 64) pairs_strip<4>(m, k, a, a_row, panels + j / 16 * b_panel, b_panel, c + j, c_row, fresh);
+  for (; j + 32 <= n; j += 32) pairs_strip<2>(m, k, a, a_row, panels + j / 16 * b_panel, b_panel, c + j, c_row, fresh);
   for (; j < n; j += 16) pairs_strip<1>(m, k, a, a_row, panels + j / 16 * b_panel, b_panel, c + j, c_row, fresh);
 }
 
@@ -98,15 +99,37 @@ inline void pack_pairs(long k, long n, const uint16_t* b, long b_row, long b_col
 
 
 def operands(scheduler: Scheduler, value: Value) -> tuple[Value, Value] | None:
-    """The two bf16 tiles that a product of floats multiplies, if nobody else needs them as floats; ask before they are converted."""
-    found = []
-    for x in value.args[:2]:
-        if x.op == "cast" and x.storage is None and scheduler.usage.consumers.get(x) == 1:
-            x = x.args[0]
-        if x.dtype is not DType.bf16:
-            return None
-        found.append(x)
-    return (found[0], found[1]) if value.dtype is DType.f32 else None
+    """The two bf16 tiles that a product of floats multiplies, if all of their elements are numbers of bf16; ask before they are
+    converted."""
+    if value.dtype is not DType.f32:
+        return None
+    found = [_narrow(scheduler, x, value) for x in value.args[:2]]
+    return (found[0], found[1]) if found[0] is not None and found[1] is not None else None
+
+
+def _narrow(scheduler: Scheduler, x: Value, value: Value) -> Value | None:
+    """A tile of floats as a tile of bf16 with the same numbers: a conversion is left out, whatever stands around it (a border of zeros,
+    a view) stays. None where floats may not be numbers of bf16."""
+    if x.dtype is DType.bf16:
+        return x
+    if x.storage is not None or x.kept or scheduler.usage.consumers.get(x, 0) > 1:
+        return None
+    if x.op == "cast":
+        return x.args[0] if x.args[0].dtype is DType.bf16 else None
+    if x.op == "const":
+        return scheduler.builder.number(0, DType.bf16, x.shape) if x.data == 0 else None
+    if x.op == "where":
+        args: list[Value | None] = [x.args[0], *(_narrow(scheduler, arg, value) for arg in x.args[1:])]
+    elif x.op in VIEWS:
+        args = [_narrow(scheduler, x.args[0], value)]
+    else:
+        return None
+    same = tuple(arg for arg in args if arg is not None)
+    if len(same) != len(args):
+        return None
+    made = scheduler.builder.value(x.op, same, x.shape, DType.bf16, x.data)
+    made.home = value.home
+    return made
 
 
 def lines(scheduler: Scheduler, value: Value, pair: tuple[Value, Value], target: Storage, fresh: str) -> list[str]:
