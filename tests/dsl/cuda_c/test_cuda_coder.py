@@ -90,6 +90,19 @@ def picked():
 returns(("scale", "y", "z"))
 """
 
+TURNED = """
+name = "turned"
+w = tensor([40, 92], f32, role="input", source="0")
+y = tensor([92, 40], f32, role="output")
+
+@kernel
+def turn():
+    for k in parallel(0, 92, 46):
+        store(y[k:k + 46, 0:40], permute(load(w[0:40, k:k + 46], pad=0.0), [1, 0]))
+
+returns("y")
+"""
+
 pytestmark = needs_gcc
 
 
@@ -141,6 +154,11 @@ def test_numbers_kept_beside_a_write_and_sums_that_begin_at_zero(tmp_path: Path)
     found, wanted = _run(parse(KEPT), tmp_path)
     for output, value in wanted.items():
         torch.testing.assert_close(found[output], value, rtol=1e-4, atol=1e-4)
+
+
+def test_tiles_are_turned_in_shared_memory(tmp_path: Path) -> None:
+    found, wanted = _run(parse(TURNED), tmp_path)
+    torch.testing.assert_close(found["y"], wanted["y"], rtol=0, atol=0)
 
 
 def test_products_are_blocked_in_registers() -> None:

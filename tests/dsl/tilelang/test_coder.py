@@ -31,6 +31,20 @@ def _sketch(shape: str, body: str, *, out: str = "", dtype: str = "f32", out_dty
     )
 
 
+MEAN_BESIDE_LARGEST = _sketch(
+    "2, 8, 64",
+    "t = load(x[:, :, :])\nmean = reduce_sum(t, axis=2) / 64.0\nstore(y[:, 0:1, :], reduce_max(exp(t - mean), axis=1))",
+    out="2, 1, 64",
+)
+PRODUCT = _sketch(
+    "40, 70",
+    "for i in parallel(0, 40, 20):\n    acc = full([20, 50], 0.0, f32, level='accumulator')\n"
+    "    for k in range(0, 70, 35):\n"
+    "        acc = gemm(load(x[i:i + 20, k:k + 35]), permute(load(w[:, k:k + 35]), [1, 0]), acc)\n"
+    "    store(y[i:i + 20, :], acc)",
+    out="40, 50",
+    more='w = tensor([50, 70], f32, role="input", source="1")\n',
+)
 CASES = {
     "rows too long for a block": _sketch(
         "3, 20000",
@@ -71,6 +85,8 @@ CASES = {
         dtype="bf16",
         more='w = tensor([70, 40], bf16, role="input", source="1")\n',
     ),
+    "a mean of groups beside the largest of channels": MEAN_BESIDE_LARGEST,
+    "a product of fp32 tiles, one of them turned": PRODUCT,
     "a padding that is not zero": _sketch(
         "30", "for i in parallel(0, 30):\n    store(y[i:i + 1], reduce_max(load(x[i - 2:i + 3], pad=-inf), axis=0))"
     ),
@@ -110,3 +126,21 @@ def test_a_file_stands_alone_and_reads_as_tilelang() -> None:
         assert word in text
     assert "class ModelNew(nn.Module)" in text
     compile(text, "kernel.py", "exec")
+
+
+def test_a_fragment_that_is_repeated_before_its_last_axis_is_read_from_shared_memory() -> None:
+    """Else TileLang has every thread do the whole of that axis, in registers."""
+    text = language("tilelang").lower(parse(MEAN_BESIDE_LARGEST))
+    means = re.search(r"T\.reduce_sum\(\w+, (\w+), dim=2\)", text)
+    assert means
+    assert f"T.copy({means[1]}, {means[1]}_shared)" in text
+    assert not re.search(rf"\b{means[1]}\[", text)
+
+
+def test_the_halves_of_an_fp32_tile_are_made_without_reading_it_back() -> None:
+    """A loop that reads and writes one shared tile has a barrier in each of its steps."""
+    text = language("tilelang").lower(parse(PRODUCT))
+    assert text.count("T.gemm(") == 3
+    for name in re.findall(r"(\w+_shared) = T\.alloc_shared", text):
+        assert f"= {name}[" not in text
+        assert f"({name}[" not in text

@@ -96,7 +96,7 @@ class Scheduler:
         for value in self.pending(operands):
             if value.storage is not None:
                 continue
-            if (turn := turn_of(value)) and turned.make(self, value, turn):
+            if self.turn(value):
                 continue
             if fuse and value.op not in HEAVY and self.same_domain(value, shape, roots):
                 value_storage = self.declare(value)
@@ -268,6 +268,11 @@ class Scheduler:
         self.inside(loop)
         self.out.append("}")
         self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
+
+    def turn(self, value: Value) -> bool:
+        """Whether a tile that is stored along another axis than it is loaded along was copied in turned blocks."""
+        how = turn_of(value)
+        return how is not None and turned.make(self, value, how)
 
     def first_sum(self, loop: LoopEffect, item: Carried) -> str | None:
         """When the first product of a loop overwrites a carried tile, so that nothing has to be set to zero; None: it must be."""

@@ -44,6 +44,10 @@ class BlockScheduler(Scheduler):
         """Products of a block add to the tile as it stands (tile_product.py), so it is always set to zero before."""
         return None
 
+    def turn(self, value: Value) -> bool:
+        """Never: what turns a tile in a block of threads is that it lies in shared memory."""
+        return False
+
     def barrier(self) -> None:
         """Everything before is seen by everything after."""
         if self.unread or self.unwritten:
