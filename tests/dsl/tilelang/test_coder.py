@@ -45,6 +45,12 @@ PRODUCT = _sketch(
     out="40, 50",
     more='w = tensor([50, 70], f32, role="input", source="1")\n',
 )
+MEAN_BESIDE_WINDOWS = _sketch(
+    "2, 8, 4, 2, 4, 2",
+    "t = load(x[:, :, :, :, :, :])\nmean = reduce_sum(t, axis=(2, 3, 4, 5)) / 64.0\n"
+    "store(y[:, :, :, 0:1, :, 0:1], reduce_max(t - mean, axis=(3, 5)))",
+    out="2, 8, 4, 1, 4, 1",
+)
 CASES = {
     "rows too long for a block": _sketch(
         "3, 20000",
@@ -86,6 +92,7 @@ CASES = {
         more='w = tensor([70, 40], bf16, role="input", source="1")\n',
     ),
     "a mean of groups beside the largest of channels": MEAN_BESIDE_LARGEST,
+    "a mean of groups beside the largest of windows": MEAN_BESIDE_WINDOWS,
     "a product of fp32 tiles, one of them turned": PRODUCT,
     "a padding that is not zero": _sketch(
         "30", "for i in parallel(0, 30):\n    store(y[i:i + 1], reduce_max(load(x[i - 2:i + 3], pad=-inf), axis=0))"
@@ -128,9 +135,10 @@ def test_a_file_stands_alone_and_reads_as_tilelang() -> None:
     compile(text, "kernel.py", "exec")
 
 
-def test_a_fragment_that_is_repeated_before_its_last_axis_is_read_from_shared_memory() -> None:
-    """Else TileLang has every thread do the whole of that axis, in registers."""
-    text = language("tilelang").lower(parse(MEAN_BESIDE_LARGEST))
+@pytest.mark.parametrize("sketch", [MEAN_BESIDE_LARGEST, MEAN_BESIDE_WINDOWS])
+def test_a_fragment_that_is_repeated_along_other_axes_is_read_from_shared_memory(sketch: str) -> None:
+    """Else TileLang has every thread do the whole of that axis, in registers, or finds no layout."""
+    text = language("tilelang").lower(parse(sketch))
     means = re.search(r"T\.reduce_sum\(\w+, (\w+), dim=2\)", text)
     assert means
     assert f"T.copy({means[1]}, {means[1]}_shared)" in text
@@ -144,3 +152,9 @@ def test_the_halves_of_an_fp32_tile_are_made_without_reading_it_back() -> None:
     for name in re.findall(r"(\w+_shared) = T\.alloc_shared", text):
         assert f"= {name}[" not in text
         assert f"({name}[" not in text
+
+
+def test_a_fragment_has_no_more_axes_than_tilelang_finds_layouts_for() -> None:
+    text = language("tilelang").lower(parse(MEAN_BESIDE_WINDOWS))
+    assert "T.alloc_fragment(" in text
+    assert max(shape.count("BLOCK") for shape in re.findall(r"T\.alloc_fragment\(\(([^)]*)\)", text)) == 5

@@ -103,7 +103,7 @@ class _Build(triton._Build):
 
     def _written(self, plan: Plan, lanes: dict[str, int]) -> Block:
         block = _Real(ElementWriter(Ranges(dict(self.ranges.known))), self.places, None)
-        block.plan, block.shared, block.flags, block.begins = plan, set(), set(), {}
+        block.plan, block.shared, block.flags, block.begins, block.reduced = plan, set(), set(), {}, {}
         block.in_place = _in_place(self.graph)
         block.seams = frozenset(name for name in self.places if self.root[name] in self.written_too)
         out = block.out

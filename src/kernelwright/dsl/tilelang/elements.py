@@ -33,6 +33,8 @@ class Elements(Program):
     """Kept tiles of truth values, which are held as integers."""
     walked: tuple[str, ...] = ()
     """Dimensions of the tile that is being filled."""
+    reduced: dict[str, tuple[int, ...]]
+    """Fragments that were reduced, and the shapes of the tiles they come from."""
 
     # ------------------------------------------------------------ dimensions
 
@@ -152,10 +154,19 @@ class Elements(Program):
         return Expr(f"({text} != 0)" if kept.expr.text in self.flags else text, dims, kept.expr.dtype, self.out.depth)
 
     def _astride(self, kept: Kept) -> bool:
-        """Whether a fragment is repeated along an axis before its own last one. TileLang would have the threads that hold an element
-        of it do the whole of that axis: a mean of [2, 8] in a tile of [2, 64, 8] made 128 registers of 8, and 2.5 KB of spills."""
+        """Whether a fragment is repeated along axes that do not suit the threads which hold it: another than the last, or several
+        that are not those it was reduced over. TileLang would have a thread do the whole of such an axis (a mean of [2, 8] in a tile
+        of [2, 64, 8] made 128 registers of 8, and 2.5 KB of spills), or find no layout at all."""
         own = kept.expr.dims
-        return set(own) < set(self.walked) and own != self.walked[: len(own)] and bool(own)
+        if not own or not set(own) < set(self.walked):
+            return False
+        if own != self.walked[: len(own)]:
+            return True
+        return len(self.walked) > len(own) + 1 and self.reduced.get(kept.expr.text) != self.sizes(self.walked)
+
+    def sizes(self, dims: Sequence[str]) -> tuple[int, ...]:
+        """The shape of a tile over dimensions."""
+        return tuple(self.out.dims[dim].size for dim in dims)
 
     def _exposed(self, kept: Kept) -> str:
         """A copy of a fragment in shared memory, made before the loop that reads it."""

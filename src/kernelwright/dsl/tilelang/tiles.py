@@ -22,6 +22,8 @@ from kernelwright.sketch.nodes import DType
 
 STEPS = {"sum": "({0} + {1})", "prod": "({0} * {1})", "max": "T.max({0}, {1})", "min": "T.min({0}, {1})"}
 ATOMIC = {"add": "T.atomic_add", "max": "T.atomic_max", "min": "T.atomic_min"}
+FRAGMENT_AXES = 5
+"""TileLang 0.1.15 finds layouts for fragments of [2, 8, 4, 2, 4] and none for [2, 8, 4, 2, 4, 2] that is reduced over its last axis."""
 TENSOR_CORES = frozenset({DType.f32, DType.f16, DType.bf16})
 
 
@@ -102,17 +104,25 @@ class Block(Elements):
                 expr = self.out.apply('T.cast({0}, "int32")', [Expr(self.truth(expr), expr.dims, dtype, expr.level)], dtype)
             return self.guarded(expr, own, start, dtype)
 
+        # What is reduced last is added up in order, one position after another, where the fragment has too many axes for it.
+        one_by_one = [dim for dim in dims[FRAGMENT_AXES:] if dim not in result and self.out.dims[dim].walk != "loop"]
+        dims = tuple(dim for dim in dims if dim not in one_by_one)
         total = self.tile(value, "total", dims, dtype)
         walked = [dim for dim in own if self.out.dims[dim].walk == "loop"]
         place = ", ".join(map(self.out.label, dims)) or "0"
-        if walked:
+        if walked or one_by_one:
             self.fill(total, dims, lambda: Expr(words.number(start, dtype), (), dtype, 0))
             close = self.walks(walked)
+            for _ in one_by_one:
+                self.out.open()
             self.fill(total, dims, lambda: Expr(STEPS[op].format(f"{total}[{place}]", element().text), dims, dtype, 0))
+            for dim in reversed(one_by_one):
+                self.out.close(f"for {self.out.label(dim)} in T.serial({self.out.size(dim)}):")
             close()
         else:
             self.fill(total, dims, element)
         name = self._folded(op, total, dims, [dim for dim in dims if dim not in result], value, dtype)
+        self.reduced[name] = self.sizes(dims)
         if flag:
             self.flags.add(name)
         return self.kept_as(name, value, axes, result)
