@@ -20,6 +20,7 @@ import torch
 
 from kernelwright.judge.accelerator import DeviceStopwatch
 from kernelwright.judge.channel import Channel, ChannelClosed, Message, close_all
+from kernelwright.judge.heap import give_back
 from kernelwright.judge.stopwatch import Stopwatch
 from kernelwright.task import Task
 from kernelwright.task.load import load_task
@@ -55,6 +56,8 @@ class Rival:
                 inputs = self.stopwatch.place(inputs)
             for _ in range(2):
                 self.call(inputs)
+            del inputs
+            give_back()
             return {"ok": True, "seconds": time.monotonic() - started}, []
         raise ValueError(f"unknown request {op!r}")
 

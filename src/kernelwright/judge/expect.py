@@ -28,6 +28,8 @@ MOST_TIE_RUNS = 40
 MANY_ANSWERS = 4
 """Different answers of the reference under noise that show a tie of more than one could enumerate."""
 EXCUSE_SECONDS = 6.0
+BRIEF_RUNS = 2
+"""Runs under noise after which places that never moved are called settled, where only yes or no is asked."""
 EXCUSE_NOISE = 8
 """Times the drift: what a kernel may do to an intermediate value before a discontinuity."""
 STEP = 8
@@ -155,7 +157,7 @@ class Expectation:
             inexcusable = max(1, int(EXCUSABLE_SHARE * want.numel()))
             difference = self.yardstick(index).judge(got, inexcusable if brief else None)
         if difference.count:
-            difference = self._excuse(difference, got, want, index, exact)
+            difference = self._excuse(difference, got, want, index, exact, brief)
         if brief and difference.count:
             return _finding("wrong_values", f"{name} is wrong")
         return self._report(name, got, self.wide[index] if not exact else want, difference) if difference.count else None
@@ -182,8 +184,8 @@ class Expectation:
             self._noise_runs = [[leaf for _, leaf in run] for run in found if run is not None and self._alike(run)]
         return self._noise_runs
 
-    def _excuse(self, difference: Difference, got: Any, want: Any, index: int, exact: bool) -> Difference:
-        """Take out the places that the reference itself cannot decide."""
+    def _excuse(self, difference: Difference, got: Any, want: Any, index: int, exact: bool, brief: bool) -> Difference:
+        """Take out the places that the reference itself cannot decide. `brief`: only as long as that may become of all of them."""
         if not exact and difference.count > max(1, EXCUSABLE_SHARE * want.numel()):
             return difference
         places = difference.wrong
@@ -201,6 +203,8 @@ class Expectation:
                 break
             answers.append(_answers(run[index][1], places, exact))
             undecided |= self._open_choice(received, answers) if exact else _jumps(received, answers, far)
+            if brief and exact and len(answers) > BRIEF_RUNS and _mostly_settled(answers, undecided):
+                break
         wrong = difference.wrong.clone()
         wrong[places] = ~undecided
         return Difference(wrong, difference.worst_error, difference.bound)
@@ -260,6 +264,12 @@ class Expectation:
                 "trial": self.label,
             },
         )
+
+
+def _mostly_settled(answers: list[Any], undecided: Any) -> bool:
+    """Whether most places that are wrong so far got one and the same answer in every run: no tie, and so no excuse to come."""
+    settled = (torch.stack(answers) == answers[0]).all(dim=0) & ~undecided
+    return bool(2 * int(settled.sum()) > settled.numel())
 
 
 def _answers(tensor: Any, places: Any, exact: bool) -> Any:

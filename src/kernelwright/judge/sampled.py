@@ -82,7 +82,7 @@ class SampledExpectation(Expectation):
         native = self.native[index][1]
         return Yardstick(native, native, self.reach, list, lender=self.sample.yardstick(index))
 
-    def _excuse(self, difference: Difference, got: Any, want: Any, index: int, exact: bool) -> Difference:
+    def _excuse(self, difference: Difference, got: Any, want: Any, index: int, exact: bool, brief: bool) -> Difference:
         """Too dear to try noise on the whole; dear tasks (convolutions, products) have no steps and ties."""
         return difference
 

@@ -27,6 +27,7 @@ import torch
 
 from kernelwright.judge import bundle
 from kernelwright.judge.channel import ChannelGarbage, Message
+from kernelwright.judge.heap import Reserve
 
 Call = Callable[[Sequence[Any]], Any]
 
@@ -59,6 +60,7 @@ class Stopwatch:
         self._outputs: list[Any] = []
         self._probe: list[Any] = []
         self._positions: list[Any] = []
+        self._reserve = Reserve()
 
     def handle(self, message: Message, fds: Sequence[int]) -> tuple[Message, list[int]]:
         """Answer one `time_*` message; the caller sends the reply and then closes the returned descriptors."""
@@ -84,6 +86,7 @@ class Stopwatch:
         self.release()
         dice = random.Random(align)
         self._sets = [self._placed(inputs, dice, skew) for inputs in _unpack(header, fd)]
+        self._reserve.ready()
         return len(self._sets)
 
     def go(self) -> tuple[int, int]:
@@ -127,6 +130,10 @@ class Stopwatch:
 
     def release(self) -> None:
         """Let go of the last block's memory, so that the next one finds it warm."""
+        held = sum(tensor.numel() * tensor.element_size() for tensor in _probed([self._sets, self._outputs]))
+        self._reserve.rest(held, self._drop)
+
+    def _drop(self) -> None:
         self._sets, self._outputs, self._probe, self._positions = [], [], [], []
 
     def _read_out(self, output: Any) -> None:
