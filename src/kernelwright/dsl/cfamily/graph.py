@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kernelwright.dsl.cfamily.liveness import entering, live_before, names_bound
+from kernelwright.dsl.cfamily.liveness import Liveness, names_bound
 from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, from_index, poly
 from kernelwright.dsl.cfamily.values import (
     Access,
@@ -61,6 +61,7 @@ class GraphBuilder:
         self.roots = root
         self.written_too = {root[t] for t in loaded} & {root[t] for t in stored}
         self.kernel = kernel
+        self.liveness = Liveness()
 
     def build(self) -> Block:
         """The whole kernel."""
@@ -80,7 +81,7 @@ class GraphBuilder:
                 case nodes.Store():
                     self.store(statement)
                 case nodes.For():
-                    self.loop(statement, live_before(body[position + 1 :], live_after))
+                    self.loop(statement, self.liveness.before(body[position + 1 :], live_after))
                 case nodes.Comment():
                     self.block.effects.append(CommentEffect(statement.text))
 
@@ -92,7 +93,7 @@ class GraphBuilder:
 
     def loop(self, loop: nodes.For, live_after: set[str]) -> None:
         start, stop, step = (self.index(i) for i in (loop.start, loop.stop, loop.step))
-        live_in = entering(loop, live_after)
+        live_in = self.liveness.entering(loop, live_after)
         carried = sorted(names_bound(loop.body) & (live_in | live_after))
         trips = combine("//", stop - start + step - 1, step).constant
         if trips == 0:
