@@ -80,6 +80,7 @@ def judged(exhibits: list[Exhibit], jobs: int) -> Iterator[Outcome]:
                 yield from pool.map(lambda one, judge=judge: examine(judge, one), part)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                judge.close()  # ends the verdicts under way, which the pool would wait for (a build takes a minute)
                 raise
 
 
