@@ -103,6 +103,12 @@ CONVOLUTIONS: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((1, 3, 20, 23), (4, 3, 5, 3), {"stride": (2, 3), "padding": (2, 1), "dilation": (1, 2)}),
     ((1, 4, 6, 7, 8), (5, 4, 3, 2, 3), {"padding": (1, 0, 1), "stride": (1, 2, 2)}),
     ((2, 6, 9, 12), (12, 1, 3, 3), {"groups": 6, "padding": 1, "stride": 2}),
+    ((2, 3, 21, 26), (8, 3, 5, 5), {"stride": 2, "padding": 2}),  # phases of a stride side by side, one list of places
+    ((1, 3, 30, 31), (7, 3, 11, 11), {"stride": 4, "padding": 2}),
+    ((1, 60, 9, 8), (5, 60, 5, 5), {"stride": (2, 1), "padding": 1}),  # more terms than one list holds
+    ((2, 8, 12, 13), (6, 4, 2, 3), {"stride": 3, "groups": 2}),  # fewer taps than phases along one axis
+    ((2, 5, 33), (9, 5, 4), {"stride": 2, "padding": 1}),
+    ((1, 3, 7, 9, 10), (4, 3, 3, 3, 3), {"stride": 2, "padding": 1}),
     ((2, 4, 7, 9), (4, 5, 4, 4), {"stride": 2, "padding": 1, "output_padding": 1, "transposed": True}),
     ((2, 4, 17), (4, 5, 3), {"dilation": 3, "transposed": True}),
 ]

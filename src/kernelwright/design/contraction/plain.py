@@ -22,6 +22,9 @@ from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Var
 
+MOST_TERMS = 1024
+"""Terms of a sum that are added in one go where all phases of a stride take part in it."""
+
 
 @dataclass(frozen=True)
 class Tiling:
@@ -74,6 +77,10 @@ class PlainConv:
         self.depth_taps = math.prod(line.kernel for line in self.joined)
         self.group_out = problem.out_channels // problem.groups
         self.group_in = problem.channels // problem.groups
+        # Phases of a stride side by side in one tile: their taps are then one sum, and the accumulator is written once.
+        strided = [line for line in (self.row, self.column) if line.phases > 1]
+        plain = not problem.transposed and all(line.dilation == 1 for line in strided)
+        self.together = bool(strided) and plain and machine.vectors
 
     def is_joined(self, line: Line) -> bool:
         """By identity: two axes may well have the same numbers."""
@@ -88,9 +95,11 @@ class PlainConv:
         budget = self.machine.level2 // 4 // 2
         columns = columns_all if columns_all + column.reach <= 288 else block(columns_all, 256, 16)
         pitch = columns + column.reach if self.has_rows else columns
-        rows = block(rows_all, max(1, min(rows_all, 512 // pitch)))
         out_channels = block(self.group_out, 128, 6)
         outside = self.p.batch * self.p.groups * math.prod(line.end - line.begin for line in self.outer)
+
+        elsewhere = outside * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
+        rows = self._rows(rows_all, pitch, elsewhere)
 
         def tasks() -> int:
             return outside * ceil_div(rows_all, rows) * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
@@ -104,8 +113,30 @@ class PlainConv:
         tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach
         # a window of one tap is read once: then all channels that fit are summed at once, and the accumulator is written once
         most = 64 if math.prod(line.kernel for line in self.lines) > 1 else 256
-        channels = block(self.group_in, max(1, min(most, budget // (tile_rows * tile_columns)) // self.depth_taps), 4)
+        tile = tile_rows * tile_columns
+        if self.together:
+            tile *= row.stride * column.stride
+            most = max(1, MOST_TERMS // (row.kernel * column.kernel))
+        channels = block(self.group_in, max(1, min(most, budget // tile) // self.depth_taps), 4)
         return Tiling(out_channels, channels, rows, columns, pitch, tile_rows, tile_columns)
+
+    def _rows(self, rows_all: int, pitch: int, elsewhere: int) -> int:
+        """Rows of a tile, of which `elsewhere` others lie beside each: about 512 pixels, where that fills vectors and rounds of all
+        threads best. Copying an input row for all phases of a stride costs about a cycle for an element (measured on Zen 4), its
+        products a vector of pixels a cycle for each tap and output channel."""
+        ideal = max(1, min(rows_all, 512 // pitch))
+        if not self.machine.vectors:
+            return block(rows_all, ideal)
+        row, column, lanes = self.row, self.column, 16
+        copying = lanes * row.stride * column.stride / (self.group_out * row.kernel * column.kernel)
+
+        def cost(rows: int) -> tuple[float, int]:
+            rounds = ceil_div(elsewhere * ceil_div(rows_all, rows), self.machine.threads)
+            products = ceil_div(rows * pitch, lanes) * lanes
+            return rounds * (products + copying * (rows + row.reach) * pitch), -rows
+
+        most = ideal + ideal // 4
+        return min((rows for rows in range(max(1, ideal // 2), most + 1) if rows <= rows_all), key=cost)
 
     # ------------------------------------------------------------ kernels
 
@@ -223,11 +254,15 @@ class PlainConv:
         position: list[str | int] = [*depth, h if self.has_rows else 0, w]
         acc = Var(self.names.fresh("acc"))
         c = self.names.fresh("c")
-        sums = self.phases(
-            lambda tap_phases: self.window(
-                packed, t, n, first_in, first_out, position, c, acc, tap_phases if not p.transposed else phases
-            ),
-            transposed_only=False,
+        sums = (
+            self.windows_together(packed, t, n, first_in, first_out, position, c, acc)
+            if self.together
+            else self.phases(
+                lambda tap_phases: self.window(
+                    packed, t, n, first_in, first_out, position, c, acc, tap_phases if not p.transposed else phases
+                ),
+                transposed_only=False,
+            )
         )
         body: list[Statement] = [Assign(acc.name, accumulator(p.dtype, t.out_channels, t.flat))]
         body.append(loop("range", c, 0, self.group_in, t.channels, sums))
@@ -292,3 +327,40 @@ class PlainConv:
                 continue
             statements = [loop("range", k, 0, line.tap_count(phase), 1, statements)]
         return statements
+
+    def windows_together(
+        self, packed: str, t: Tiling, n: str, first_in: Index, first_out: Index, position: Sequence[str | int], c: str, acc: Var
+    ) -> list[Statement]:
+        """The input tiles of all phases of a stride side by side, [row phase, column phase, channel, row, column], and the products of
+        all taps with them."""
+        fresh = self.names.fresh
+        row, column = self.row, self.column
+        sums = t.channels * self.depth_taps
+        axes: list[nodes.Axis] = [at(n), span(add(first_in, c), t.channels)]
+        axes += [
+            span(line.tile_start(where, 0), line.kernel, line.dilation)
+            for line, where in zip(self.outer, position, strict=False)
+        ]
+        tall, down = (t.tile_rows, row.stride) if self.has_rows else (1, 1)
+        if self.has_rows:
+            axes.append(span(row.tile_start(position[-2], 0), tall * down))
+        axes.append(span(column.tile_start(position[-1], 0), t.tile_columns * column.stride))
+        x, window = Var(fresh("x_tile")), Var(fresh("window"))
+        apart = nodes.Reshape(self.load_x(tuple(axes)), ints(sums, tall, down, t.tile_columns, column.stride))
+        kh, kw = fresh("kh"), fresh("kw")
+
+        def products(phases: Sequence[str | int]) -> list[Statement]:
+            down_at, across_at = phases[-2], phases[-1]
+            tile = nodes.Part(x, (at(down_at), at(across_at), span(0, sums), span(0, tall), span(0, t.tile_columns)))
+            flat = nodes.Reshape(tile, ints(sums, tall * t.tile_columns))
+            tap: list[str | int] = [*([0] * len(self.outer)), kh if self.has_rows else 0, kw]
+            used = [k for k in range(len(tap)) if self.has_rows or k != len(tap) - 2]
+            taps = self.taps_at([phases[k] for k in used], [tap[k] for k in used])
+            weight = nodes.Load(packed, (*taps, span(first_out, t.out_channels), span(mul(c, self.depth_taps), sums)), 0)
+            shift = add(mul(row.offset(tap[-2]), t.pitch), column.offset(kw))
+            part = nodes.Part(flat, (span(0, sums), span(shift, t.flat)))
+            step: list[Statement] = [Assign(window.name, part), Assign(acc.name, Gemm(weight, window, acc))]
+            step = [loop("range", kw, 0, column.tap_count(across_at), 1, step)]
+            return [loop("range", kh, 0, row.tap_count(down_at), 1, step)] if self.has_rows else step
+
+        return [Assign(x.name, nodes.Permute(apart, (2, 4, 0, 1, 3))), *self.phases(products, transposed_only=False)]

@@ -162,6 +162,19 @@ inline void gemm_tile(
   gemm_rows<T>(m, n, Straight{step.count, step.a, step.b}, a, a_row, a_block, b, b_panel, c, c_row, fresh);
 }
 
+// A contraction whose places the caller has listed; a block of registers takes so many of them at a time that they stay in the first cache.
+template <typename T>
+inline void gemm_tile(
+    long m, long n, Listed walk, const T* a, long a_row, long a_block, const T* b, long b_panel, T* c, long c_row, bool fresh) {
+  constexpr long MOST = 1024;
+  long first = 0;
+  do {
+    const long count = walk.count - first < MOST ? walk.count - first : MOST;
+    gemm_rows<T>(m, n, Listed{count, walk.places + 2 * first}, a, a_row, a_block, b, b_panel, c, c_row, fresh && first == 0);
+    first += count;
+  } while (first < walk.count);
+}
+
 template <typename T>
 inline void gemm_tile(
     long m, long n, Step outer, Step middle, Step inner, const T* a, long a_row, long a_block, const T* b, long b_panel,
@@ -291,7 +304,7 @@ def call(
     dtype: DType,
     m: str,
     n: str,
-    loops: Sequence[Loop],
+    loops: Sequence[Loop] | str,
     a: str,
     a_row: str,
     a_block: str,
@@ -302,10 +315,13 @@ def call(
     fresh: str,
 ) -> str:
     """The C++ statement for one tile product; `a_block` is empty if A is not in blocks of its own; `fresh` is a C condition:
-    overwrite C instead of adding to it."""
+    overwrite C instead of adding to it. `loops` is the C text of a list of places where the contraction is one."""
+    left = f"{a}, {a_row}, {a_block or block_of(a_row)}"
+    rest = f"{left}, {b}, {b_panel}, {c}, {c_row}, {fresh}"
+    if isinstance(loops, str):
+        return f"gemm_tile<{ELEMENT[dtype]}>({m}, {n}, {loops}, {rest});"
     steps = list(loops) if len(loops) == 1 else [Loop("1", "0", "0")] * (3 - len(loops)) + list(loops)
     if len(steps) not in (1, 3):
         raise ValueError(f"a contraction of {len(loops)} loops; at most three fit one call")
     texts = [f"Step{{{s.count}, {s.a}, {s.b}}}" for s in steps]
-    left = f"{a}, {a_row}, {a_block or block_of(a_row)}"
-    return f"gemm_tile<{ELEMENT[dtype]}>({m}, {n}, {', '.join(texts)}, {left}, {b}, {b_panel}, {c}, {c_row}, {fresh});"
+    return f"gemm_tile<{ELEMENT[dtype]}>({m}, {n}, {', '.join(texts)}, {rest});"

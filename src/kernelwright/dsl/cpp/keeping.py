@@ -27,6 +27,7 @@ from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.dsl.cpp.turned import turn_of
 from kernelwright.sketch.nodes import DType
 
+SHORT_ROW = 8
 KEEP_COST_IN_LOOP = 1.5
 """An inner loop needs it: keep all but plain loads and a cheap operation on them."""
 
@@ -47,10 +48,18 @@ def decide(root: Block, keep_cost: float = Knobs.keep_cost) -> Usage:
     _visit_block(root, usage)
     usage.values.sort(key=lambda v: -v.id)
     stacked: set[Value] = set()  # parts of a stack, which is kept as a whole
+    cut: set[Value] = set()  # what is copied by those who read it
     moves_only = not any(value.op in HEAVY for value in usage.values)  # else its nests choose an axis that suits their loads
     for value in usage.values:
         anchors = usage.anchors.get(value, set())
-        if not value.kept and value.op not in HEAVY and value.op not in ("const", "stored", "index", "iota"):
+        if value.op == "reshape" and usage.consumers.get(value) == 1:
+            cut |= {part for part in _cut(value) if usage.consumers.get(part) == 1}
+        if (
+            value not in cut
+            and not value.kept
+            and value.op not in HEAVY
+            and value.op not in ("const", "stored", "index", "iota")
+        ):
             value.kept = value not in stacked and (_worth_keeping(value, anchors, keep_cost) or bool(short_axes(value)))
             stacked.update(members(value) if value.kept else ())
             value.kept = value.kept or (moves_only and turn_of(value) is not None)
@@ -107,6 +116,16 @@ def _worth_keeping(value: Value, anchors: set[tuple[object, Block]], keep_cost: 
         return True
     deeper = any(block is not value.home and value.home.encloses(block) for _, block in anchors)
     return deeper and cost > KEEP_COST_IN_LOOP
+
+
+def _cut(value: Value) -> set[Value]:
+    """The views and the load under a reshape that cuts rows in pieces of few elements (phases of a stride). Copied as they stand, that
+    is loops of few elements, or one copy too many: who turns them copies them."""
+    width = value.shape[-1].constant
+    chain = [value]
+    while chain[-1].op in VIEWS:
+        chain.append(chain[-1].args[0])
+    return set(chain) if width is not None and 1 < width <= SHORT_ROW and chain[-1].op == "load" else set()
 
 
 def _repeated(operand: Value, value: Value) -> bool:

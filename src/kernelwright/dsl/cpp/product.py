@@ -4,8 +4,7 @@ In: the scheduler and a `gemm` value, or a loop around one. Out: lines appended 
 
 * An operand that lies in memory as an affine view of the right dtype is used in place, or copied by a packing function of the
   prelude where its place is bad for the caches; anything else (a fused prologue, a padded border) is computed into a tile first.
-* Loops that do nothing but add products of such views to one accumulator (the taps of a convolution) become loops of the
-  contraction itself: one call, sums in registers throughout.
+* Loops around a product that only add to one accumulator are one call, too (sums.py).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
 from kernelwright.dsl.cfamily.types import WIDTH
-from kernelwright.dsl.cfamily.values import VIEWS, Carried, CommentEffect, LoopEffect, Storage, Value
+from kernelwright.dsl.cfamily.values import VIEWS, Carried, LoopEffect, Storage, Value
 from kernelwright.dsl.cpp import gemm, halves
 from kernelwright.dsl.cpp.knobs import Knobs
 from kernelwright.dsl.cpp.nest import Fill, Nest
@@ -28,8 +27,6 @@ FAR_BYTES = 1024
 """Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied into blocks."""
 PLANES_MEET = 1024
 """Several products whose distance is a multiple of this many bytes meet in few sets of the first cache when they are read together."""
-SHORT = 8
-"""A contraction loop shorter than this does not keep the pipeline full; it goes outside the loops over taps."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +157,7 @@ def several(scheduler: Scheduler, value: Value) -> None:
     panel = 64 // WIDTH[value.dtype]
     views = []
     for operand, in_place in ((a, True), (b, False)):
-        root = _root(operand)
+        root = root_of(operand)
         if root.storage is None and (root.kept or not in_place):
             for inner in scheduler.pending([root]):
                 scheduler.make(inner)
@@ -396,95 +393,8 @@ def buffer(scheduler: Scheduler, stem: str, shape: tuple[Poly, ...], gemm_value:
     return storage
 
 
-# ---------------------------------------------------------------- loops around a product
-
-
-def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
-    """Writes loops that only add products of views to one tile as a single call; False if they are something else."""
-    loops = _chain(loop)
-    if loops is None:
-        return False
-    value = loops[-1].carried[0].final
-    assert value is not None
-    a, b = value.args[:2]
-    bodies = [item.body for item in loops]
-    for operand, always in ((a, False), (b, True)):
-        root = _root(operand)
-        if root.storage is None and (always or view(scheduler, operand, value.dtype) is None):
-            if root.home in bodies or root.op == "gemm":
-                return False
-            for inner in scheduler.pending([root]):
-                scheduler.make(inner)
-            scheduler.make(root)
-    left, right = view(scheduler, a, value.dtype), view(scheduler, b, value.dtype)
-    if left is None or right is None or right.column.constant != 1:
-        return False
-    inside = left.rows.names | left.columns.names | right.rows.names | right.columns.names
-    if inside & {item.var for item in loops}:
-        return False
-    steps = []
-    starts = {item.var: item.start for item in loops}
-    for item in loops:
-        a_step, b_step = (v.offset.coefficient(item.var) for v in (left, right))
-        if a_step is None or b_step is None:
-            return False
-        trips = combine("//", item.stop - item.start + item.step - 1, item.step)
-        steps.append(gemm.Loop(to_c(trips), to_c(a_step * item.step), to_c(b_step * item.step)))
-        scheduler.trips.append(scheduler.most(trips))
-    depth = combine("min", left.columns, right.rows)
-    channel = gemm.Loop(to_c(depth), to_c(left.column), to_c(right.row))
-    short = a.shape[1].constant is not None and a.shape[1].constant < SHORT
-    steps = [channel, *steps] if short else [*steps, channel]
-    carried = loop.carried[0]
-    initial = carried.initial
-    whole = left.rows == value.shape[0] and right.columns == value.shape[1]
-    fresh = whole and initial is not None and initial.op == "const" and initial.data == 0
-    if fresh:
-        scheduler.declare_storage(carried.storage)
-    else:
-        scheduler.begin_carried(loop)
-    target = carried.storage
-    call = gemm.call(
-        value.dtype, to_c(left.rows), to_c(right.columns), steps, left.pointer(starts), to_c(left.row), "",
-        right.pointer(starts), f"PANEL<{gemm.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
-    )  # fmt: skip
-    scheduler.out.append(call)
-    scheduler.around.used.add("gemm")
-    count_work(scheduler, (*value.shape, a.shape[1]))
-    del scheduler.trips[-len(loops) :]
-    for item in loops[1:]:
-        item.carried[0].storage.name, item.carried[0].storage.pitch = target.name, target.pitch
-    storages = [item.carried[0].storage for item in loops]
-    scheduler.ready |= {v for v in scheduler.usage.values if v.op == "stored" and any(v.storage is s for s in storages)}
-    return True
-
-
-def _chain(loop: LoopEffect) -> list[LoopEffect] | None:
-    """One or two nested range loops that carry one tile, the innermost adding one product to it; else None."""
-    loops = [loop]
-    while True:
-        item = loops[-1]
-        if item.kind != "range" or len(item.carried) != 1 or len(loops) > 2:
-            return None
-        effects = [e for e in item.body.effects if not isinstance(e, CommentEffect)]
-        if not effects:
-            break
-        if len(effects) != 1 or not isinstance(effects[0], LoopEffect):
-            return None
-        inner = effects[0]
-        if len(inner.carried) != 1 or inner.carried[0].initial is not item.carried[0].inside:
-            return None
-        final = item.carried[0].final
-        if final is None or final.op != "stored" or final.storage is not inner.carried[0].storage:
-            return None
-        loops.append(inner)
-    value = loops[-1].carried[0].final
-    if value is None or value.op != "gemm" or len(value.args) != 3 or value.args[2] is not loops[-1].carried[0].inside:
-        return None
-    return loops
-
-
-def _root(x: Value) -> Value:
+def root_of(x: Value) -> Value:
+    """What a chain of views shows, or the first of them that is kept."""
     while x.storage is None and x.op in VIEWS:
         x = x.args[0]
     return x

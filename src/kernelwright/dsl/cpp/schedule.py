@@ -24,7 +24,7 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
-from kernelwright.dsl.cpp import product, scan, sort, stack, streams, turned
+from kernelwright.dsl.cpp import product, scan, sort, stack, streams, sums, turned
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
@@ -260,7 +260,7 @@ class Scheduler:
         if loop.kind == "parallel" and not self.in_parallel:
             self.parallel(loop)
             return
-        if product.nest(self, loop):
+        if sums.nest(self, loop):
             return
         self.begin_carried(loop)
         self.around.steps |= {loop.var: loop.step} if loop.start.constant == 0 else {}
