@@ -4,7 +4,7 @@
 2. `schedule`     blocks of effects → statements; `keeping` says which tiles are stored, `scan` and `sort` do what their names say
 3. `nest`         one loop nest over its `roots`: order, clipping, interior and borders, lanes of a reduction
 4. `elements`     one element as a C expression; `vectors` writes loops over floats with explicit vectors
-5. `gemm`         the register-blocked matrix product
+5. `gemm`         the register-blocked matrix product; `product` calls it, `sums` where loops only add products
    `knobs`        what of all this can be done another way, for a search to try
 6. `prelude_text` the C++ functions a source uses, from prelude/*.h
 7. `module_file`  the Python file around it, whose methods `forward` writes
