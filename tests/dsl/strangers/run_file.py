@@ -22,9 +22,9 @@ def main(language: str, path: str, compile_too: bool) -> None:
     with stage.scene(calling=False):
         spec.loader.exec_module(file)
     torch.manual_seed(0)
-    reference, inputs = file.Model(*file.get_init_inputs()), file.get_inputs()
+    reference, inputs = file.Model(*file.get_init_inputs()).eval(), file.get_inputs()
     with stage.scene(calling=False):
-        model = file.ModelNew(*file.get_init_inputs())
+        model = file.ModelNew(*file.get_init_inputs()).eval()
     model.load_state_dict(reference.state_dict())
     with torch.no_grad():
         wanted = torch.utils._pytree.tree_leaves(reference(*inputs))

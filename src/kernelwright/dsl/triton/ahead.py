@@ -133,6 +133,8 @@ class _Exchange:
             return COMPILING.get(value.__name__, value) if value.__name__.split(".")[0] == "triton" else value
         if isinstance(value, _interpreter.InterpretedFunction):
             return self.function(value)
+        if type(value).__name__ == "ConstexprFunction":  # works on constants, in Python
+            return COMPILING["triton.runtime.jit"].ConstexprFunction(value.fn)
         if isinstance(value, _interpreted_core.constexpr):
             return COMPILING["triton.language.core"].constexpr(self.value(value.value))
         if isinstance(value, _interpreted_core.dtype):

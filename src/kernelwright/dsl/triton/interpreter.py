@@ -98,6 +98,28 @@ def _patch_language_once() -> None:
         if patched is not None and patched is not member and callable(patched):
             RECORD.originals[id(patched)] = (module, name)
     _interpreter._patch_lang = lambda fn: _interpreter._LangPatchScope()
+    for module in (_tl, _tl.core):
+        plain = module.range
+        module.range = _counting(plain)
+        RECORD.originals[id(module.range)] = (module.__name__, "range")
+
+
+class Counter(int):
+    """The number of a loop's step. To the compiler it is a tensor, so kernels convert it (`row.to(tl.int64)`)."""
+
+    def to(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        return _interpreter.interpreter_semantic.to_tensor(int(self)).to(dtype, *args, **options)
+
+    cast = to
+
+
+def _counting(plain: Any) -> Any:
+    """A range whose numbers are counters."""
+
+    def counted(*args: Any, **options: Any) -> Any:
+        return map(Counter, plain(*args, **options))
+
+    return counted
 
 
 def _patch_libdevice() -> None:

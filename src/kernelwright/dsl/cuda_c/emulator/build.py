@@ -25,6 +25,32 @@ FILES = {
     if path.is_file() and path.suffix in (".h", ".hpp", ".cuh", ".cpp")
 }
 """The emulator's headers and runtime by name."""
+TORCH_NAMES = (
+    *(
+        "ATen/cuda/Atomic.cuh",
+        "ATen/cuda/CUDABlas.h",
+        "ATen/cuda/CUDADataType.h",
+        "ATen/cuda/CUDAEvent.h",
+        "ATen/cuda/DeviceUtils.cuh",
+    ),
+    *(
+        "ATen/TensorUtils.h",
+        "ATen/ceil_div.h",
+        "ATen/core/Tensor.h",
+        "ATen/core/TensorAccessor.h",
+        "ATen/native/cuda/KernelUtils.cuh",
+    ),
+    *("c10/core/DeviceGuard.h", "c10/core/TensorOptions.h", "c10/cuda/CUDACachingAllocator.h", "c10/cuda/CUDAMacros.h"),
+    *("c10/cuda/CUDAMathCompat.h", "c10/macros/Macros.h", "c10/util/ArrayRef.h", "torch/library.h", "torch/script.h"),
+)
+STD_NAMES = (
+    *("cuda/cmath", "cuda/functional", "cuda/std/algorithm", "cuda/std/array", "cuda/std/cassert", "cuda/std/climits"),
+    *("cuda/std/cmath", "cuda/std/complex", "cuda/std/cstddef", "cuda/std/cstdint", "cuda/std/functional", "cuda/std/limits"),
+    *("cuda/std/numeric", "cuda/std/optional", "cuda/std/tuple", "cuda/std/type_traits", "cuda/std/utility"),
+)
+FILES |= dict.fromkeys(TORCH_NAMES, "#pragma once\n#include <torch/kw_torch.h>\n")
+FILES |= dict.fromkeys(STD_NAMES, "#pragma once\n#include <kw_cuda_std.h>\n")
+"""Headers that people name, of which one of ours holds all that there is."""
 FLAGS = ["-std=c++17", "-fPIC", "-march=native", "-fno-math-errno", "-w"]
 KERNEL_FLAGS = [
     "-O2", "-g1", "-fsanitize=thread", "--param", "tsan-instrument-func-entry-exit=0", "-ftrivial-auto-var-init=pattern",

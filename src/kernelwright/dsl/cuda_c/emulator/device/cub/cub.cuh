@@ -212,3 +212,4 @@ struct BlockRadixSort {
 };
 template <typename T> __host__ __device__ inline T DivideAndRoundUp(T a, T b) { return (a + b - 1) / b; }
 }  // namespace cub
+#include "device.cuh"

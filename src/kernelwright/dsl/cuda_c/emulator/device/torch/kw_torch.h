@@ -438,6 +438,8 @@ namespace at { inline TensorOptions device(Device d) { return TensorOptions(d); 
 #define C10_LAUNCH_BOUNDS_2(...)
 #define TORCH_API
 #define GPU_1D_KERNEL_LOOP(i, n) for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
+template <typename T> static __device__ inline T gpuAtomicAdd(T* at, T v) { return atomicAdd(at, v); }
+template <typename T> static __device__ inline void gpuAtomicAddNoReturn(T* at, T v) { atomicAdd(at, v); }
 #define CUDA_KERNEL_LOOP(i, n) for (int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)
 
 #define KW_CASE(S, T, ...) case ::c10::ScalarType::S: { using scalar_t = T; return __VA_ARGS__(); }
