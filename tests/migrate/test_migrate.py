@@ -170,6 +170,13 @@ def test_recorded_outputs_are_reproduced_or_the_case_is_named(tmp_path: Path) ->
         golden._compare(str(tmp_path / "bad.pt"), [LOOKUP])
 
 
+def test_a_recording_says_what_a_kernel_is_called_with(tmp_path: Path) -> None:
+    torch.save(
+        [{"inputs": [torch.zeros(3, 4), {"ids": torch.zeros(5, dtype=torch.int64)}, 2.0], "outputs": ()}], tmp_path / "r.pt"
+    )
+    assert golden._inputs(str(tmp_path / "r.pt")) == "f32[3,4], i64[5]"
+
+
 def test_functions_are_joined_by_the_sketchs_kernels() -> None:
     one, two = (sides.functions(written(LINEAR, dsl), dsl) for dsl in ("triton", "cpp"))
     found = sides.pairs(["linear"], one, two)

@@ -28,14 +28,21 @@ class Disagrees(KernelwrightError):
 
 def compare(drafter: Drafter, path: str, texts: Sequence[str]) -> int:
     """How many recorded cases the sketch reproduces: all of them, or an error that names the first that it does not."""
+    return int(_ask(drafter, path, {"sketches": list(texts)})["cases"])
+
+
+def inputs(drafter: Drafter, path: str) -> str:
+    """What the first case was called with, as `--inputs` writes it: a kernel that says no inputs is lifted at these."""
+    return str(_ask(drafter, path, {})["inputs"])
+
+
+def _ask(drafter: Drafter, path: str, message: dict[str, Any]) -> dict[str, Any]:
     from kernelwright.judge.channel import ChannelError
 
     if not Path(path).is_file():
         raise KernelFileError(path, "there is no such file of recorded outputs")
     try:
-        reply = drafter.ask(
-            "migrate.golden:serve", {"path": str(Path(path).resolve()), "sketches": list(texts)}, timeout=SECONDS
-        )
+        reply = drafter.ask("migrate.golden:serve", {"path": str(Path(path).resolve()), **message}, timeout=SECONDS)
     except ChannelError as error:
         raise KernelwrightError(f"{path}: comparing with the recorded outputs did not finish: {error}") from error
     if not reply.get("ok"):
@@ -44,19 +51,42 @@ def compare(drafter: Drafter, path: str, texts: Sequence[str]) -> int:
             if reply.get("differs")
             else KernelFileError(path, str(reply.get("error")))
         )
-    return int(reply["cases"])
+    return reply
 
 
 def serve(channel: Channel) -> None:
     """The worker: answers one request."""
     message, _ = channel.receive(None)
     try:
-        channel.send({"ok": True, "cases": _compare(message["path"], message["sketches"])})
+        if "sketches" in message:
+            channel.send({"ok": True, "cases": _compare(message["path"], message["sketches"])})
+        else:
+            channel.send({"ok": True, "inputs": _inputs(message["path"])})
     except Disagrees as error:
         channel.send({"ok": False, "differs": True, "error": str(error)})
     except Exception as error:
         first = (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
         channel.send({"ok": False, "error": f"this is no recording of inputs and outputs: {first}"})
+
+
+def _cases(path: str) -> list[dict[str, Any]]:
+    import torch
+
+    cases: Any = torch.load(path, map_location="cpu", weights_only=True)
+    cases = [cases] if isinstance(cases, dict) else list(cases)
+    if not cases:
+        raise ValueError("it is empty")
+    return cases
+
+
+def _inputs(path: str) -> str:
+    import torch
+    from torch.utils import _pytree as pytree
+
+    kinds = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64"}
+    kinds |= {torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+    leaves = pytree.tree_leaves(_cases(path)[0]["inputs"])
+    return ", ".join(f"{kinds[x.dtype]}[{','.join(map(str, x.shape))}]" for x in leaves if isinstance(x, torch.Tensor))
 
 
 def _compare(path: str, texts: Sequence[str]) -> int:
@@ -68,11 +98,8 @@ def _compare(path: str, texts: Sequence[str]) -> int:
     from kernelwright.sketch.module import fits
     from kernelwright.sketch.parse import parse
 
-    cases: Any = torch.load(path, map_location="cpu", weights_only=True)
-    cases = [cases] if isinstance(cases, dict) else list(cases)
+    cases = _cases(path)
     sketches = [parse(text) for text in texts]
-    if not cases:
-        raise ValueError("it is empty")
     for number, case in enumerate(cases):
         leaves = pytree.tree_leaves(case["inputs"])
         sketch = next((one for one in sketches if fits(one, leaves)), None)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.errors import KernelFileError, KernelwrightError
+from kernelwright.migrate import golden
 from kernelwright.migrate.reference import inputs_of
 from kernelwright.sketch.print import to_source
 
@@ -53,9 +54,12 @@ def lifted(order: MigrationOrder, tools: Tools) -> Lift:
         told = {"notes": list(found.notes), "entry": found.entry, "init": found.init}
         return {"sketch": to_source(found.sketch), "inputs": inputs_of(found.sketch), **told}
 
-    key = {"kernel": order.kernel.hash, "dsl": order.dsl, "inputs": order.inputs, "init": order.init}
+    given = order.inputs
+    if not given and order.golden and order.task is None:
+        given = golden.inputs(tools.drafter, order.golden)
+    key = {"kernel": order.kernel.hash, "dsl": order.dsl, "inputs": given, "init": order.init}
     try:
-        first = tools.memory.once("lifted", key, lambda: read(order.inputs or None))[0]
+        first = tools.memory.once("lifted", key, lambda: read(given or None))[0]
     except KernelwrightError as error:
         raise Unliftable(str(error)) from error
     notes = list(first["notes"])
