@@ -72,8 +72,8 @@ def serve(channel: Channel) -> None:
 def _cases(path: str) -> list[dict[str, Any]]:
     import torch
 
-    cases: Any = torch.load(path, map_location="cpu", weights_only=True)
-    cases = [cases] if isinstance(cases, dict) else list(cases)
+    saved: Any = torch.load(path, map_location="cpu", weights_only=True)
+    cases: list[dict[str, Any]] = [saved] if isinstance(saved, dict) else list(saved)
     if not cases:
         raise ValueError("it is empty")
     return cases
