@@ -36,7 +36,7 @@ def assemble(
     take another choice, cheapest first. Others are only begun in the first `seconds`: a large network has one design."""
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
-    forced = partial.split_long_folds(v.topological(outputs), cores)
+    forced = partial.split_long_folds(v.topological(outputs), cores, threads=captured.dsl == "cpp")
     settler = Settler(captured, outputs, forced, cores, make_root)
     best = settler.settle({})
     made = [(_sketch(best, name, doc), best)]

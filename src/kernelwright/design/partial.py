@@ -14,10 +14,13 @@ from kernelwright.design.emit import neutral
 
 LONG = 65536  # elements below which one core is enough
 PARTS = 64
+PIECE, MOST_PARTS = 2048, 4096
+"""Elements of a contiguous part where threads take them: short enough that a core reads several places in turn (dsl/cpp/streams.py)."""
 
 
-def split_long_folds(order: list[v.Value], cores: int) -> dict[int, v.Value]:
-    """Cuts folds in place; returns what must be realised: the partial results, and values that ask for it."""
+def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False) -> dict[int, v.Value]:
+    """Cuts folds in place; returns what must be realised: the partial results, and values that ask for it. `threads` take many
+    short parts in turn; where each part is a block of its own, there are as few as keep the device busy."""
     parts: dict[int, v.Value] = {}
     for value in order:
         if value.stored:
@@ -27,7 +30,7 @@ def split_long_folds(order: list[v.Value], cores: int) -> dict[int, v.Value]:
             and value.source.size >= LONG
             and value.size < (4 * cores if _contiguous(value) else 256 * cores)
         ):
-            made = _split(value)
+            made = _split(value, PIECE if threads and _contiguous(value) else 0)
             if made is not None:
                 parts[id(made)] = made
     return parts
@@ -37,8 +40,9 @@ def _contiguous(fold: v.Fold) -> bool:
     return len(fold.source.shape) - 1 in fold.axes
 
 
-def _split(fold: v.Fold) -> v.Value | None:
-    """The partial fold that now feeds this one, or None if nothing can be cut."""
+def _split(fold: v.Fold, piece: int) -> v.Value | None:
+    """The partial fold that now feeds this one, or None if nothing can be cut; parts have about `piece` elements, if that is more
+    than the usual number of them."""
     runs: list[list[int]] = []
     for axis in fold.axes:
         if runs and runs[-1][-1] == axis - 1:
@@ -51,12 +55,13 @@ def _split(fold: v.Fold) -> v.Value | None:
     lead, rest = x.shape[: run[0]], x.shape[run[-1] + 1 :]
     if length < 16:
         return None
-    count = next((p for p in range(PARTS, 7, -1) if length % p == 0), 0)
+    most = max(PARTS, min(MOST_PARTS, length // piece) if piece and run[-1] == len(x.shape) - 1 else 0)
+    count = next((p for p in range(most, most // 8 - 1, -1) if length % p == 0), 0)
     flat = b.reshape(x, (*lead, length, *rest))
     if count:
         cut = b.reshape(flat, (*lead, count, length // count, *rest))
     else:  # no divisor: the last part is filled up with what changes nothing
-        count = PARTS
+        count = most
         each = -(-length // count)
         at = len(lead)
 

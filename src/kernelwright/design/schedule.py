@@ -22,7 +22,7 @@ from kernelwright.design.scalar import Expr, MustRealise, walk_all
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Index, Int, Sym
 
-FLAT_TILE = 4096  # elements of a pointwise tile: a few pages, so loop overhead vanishes
+FLAT_TILE = 2048  # elements of a pointwise tile: two pages, so loop overhead vanishes and a core can take several in turn
 ROW_TILE = 65536  # elements of a row that is kept whole: 256 KB of f32, an L2 cache
 COLUMN_TILE = 32768  # elements of a [reduced, neighbours] tile: 128 KB
 CHUNK = 4096  # elements of a row that is walked in pieces

@@ -34,6 +34,9 @@ ROWS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "a count that four divides": (lambda x: x.sum(dim=2), (16, 256, 512)),
     "a count that it does not": (lambda x: x.amin(dim=-1), (4099, 517)),
     "two outputs": (lambda x: x.max(dim=-1), (4099, 517)),
+    "a sum of everything, by parts": (lambda x: x.sum(), (2048, 2048)),
+    "rows of two pages": (lambda x: x.sum(dim=1), (2048, 2048)),
+    "a pointwise map": (lambda x: torch.relu(x), (4099, 517)),
     "a norm of short rows": (lambda x: x / x.abs().sum(dim=1, keepdim=True), (4099, 700)),
 }
 
@@ -57,6 +60,7 @@ KEPT: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "long rows": (lambda x: x.sum(dim=1), (256, 32768)),
     "windows that overlap": (lambda x: functional.max_pool2d(x, 3, stride=1, padding=1), (4, 16, 256, 256)),
     "columns": (lambda x: x.sum(dim=1), (16, 512, 512)),
+    "arithmetic that takes longer than memory": (lambda x: torch.sigmoid(x), (2048, 2048)),
 }
 
 
@@ -80,3 +84,23 @@ def test_rows_chosen_at_run_time_are_copied_in_vectors() -> None:
     module = types.ModuleType("kernel_under_test")
     exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
     torch.testing.assert_close(module.ModelNew()(x, table), functional.embedding(x, table) + 1.0)
+
+
+FETCHED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
+    "rows, within themselves": (lambda x: x.sum(dim=1), (512, 4096), 1),
+    "columns, the next four rows": (lambda x: x.sum(dim=1), (16, 512, 512), 4),
+    "what the next nest reads as a whole row": (lambda x: torch.softmax(x, dim=1), (512, 4096), 1),
+    "little data": (lambda x: x.sum(dim=1), (512, 512), 0),
+    "arithmetic that takes longer than memory": (lambda x: torch.sigmoid(x), (2048, 2048), 0),
+}
+
+
+@pytest.mark.parametrize("name", FETCHED)
+def test_large_tensors_are_fetched_ahead(name: str) -> None:
+    function, shape, count = FETCHED[name]
+    x = torch.randn(*shape)
+    text = made(function, x)
+    assert text.count("__builtin_prefetch") == count
+    module = types.ModuleType("kernel_under_test")
+    exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
+    torch.testing.assert_close(module.ModelNew()(x), function(x), rtol=1e-4, atol=1e-4)

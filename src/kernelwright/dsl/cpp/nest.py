@@ -12,6 +12,7 @@ from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, poly, to_
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, WIDTH, literal, neutral
 from kernelwright.dsl.cfamily.values import PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
+from kernelwright.dsl.cpp.fetch import fetches
 from kernelwright.dsl.cpp.keeping import cost_of
 from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
 from kernelwright.dsl.cpp.vectors import VectorBody, begin_lanes, end_lanes
@@ -21,8 +22,6 @@ __all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]
 
 LIGHT_COST = 6.0
 """A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
-FETCH_BYTES = (1 << 10, 1 << 18)
-"""Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
 STREAM_LEAST = 256
 """Shorter rows are stored as they come: their ends would be written in parts of a cache line, if they do not fall on its borders."""
 LINE_BYTES = 64
@@ -416,7 +415,7 @@ class Nest:
             f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
         )
         self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
-        self.out += self.fetches(inner, "block", str(lanes))
+        self.out += fetches(self, inner, "block", str(lanes))
         body = [
             "#pragma omp simd",
             f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{",
@@ -432,27 +431,6 @@ class Nest:
         if inner.extent.constant is None or inner.extent.constant % lanes:
             self.out += [f"for (int64_t {var} = {whole}; {var} < {extent}; ++{var}) {{", *tail, "}"]
         self.out.append("}")
-
-    def fetches(self, inner: Loop, start: str, count: str) -> list[str]:
-        """Prefetches the row of the next iteration while this one, which is in the cache already, is worked on: `count` elements."""
-        found: list[str] = []
-        if self.around.ahead is None or not self.around.knobs.fetch:
-            return found
-        var, step, then = self.around.ahead
-        for place in self.elems.places:
-            width = WIDTH[place.width]
-            unit, move = place.offset.coefficient(inner.var), place.offset.coefficient(var)
-            read_before = self.around.touched.get(place.memory) is False and not place.writes
-            if not read_before or unit is None or unit.constant != 1 or move is None or not move.constant:
-                continue
-            distance = (move * step).constant  # what one iteration takes: more than the second cache holds is not fetched
-            if distance is None or not FETCH_BYTES[0] <= abs(distance) * width <= FETCH_BYTES[1]:
-                continue
-            self.around.touched[place.memory] = True
-            following = place.offset.substitute({var: then, inner.var: poly(start)})
-            loop = f"for (int64_t next = 0; next < {count}; next += {64 // width})"
-            found.append(f"{loop} __builtin_prefetch(&{place.memory}[{to_c(following + poly('next'))}], 0, 2);")
-        return found
 
     def note_reads(self) -> None:
         """What this nest reads is in the cache for the nests after it."""

@@ -24,7 +24,7 @@ from kernelwright.dsl.cfamily.values import (
     StoreEffect,
     Value,
 )
-from kernelwright.dsl.cpp import product, scan, sort, stack, streams, sums, turned
+from kernelwright.dsl.cpp import fetch, product, scan, sort, stack, streams, sums, turned
 from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
@@ -283,8 +283,10 @@ class Scheduler:
         self.ready |= {item.inside for item in loop.carried}
         outside = self.around.ahead, self.around.touched
         self.around.ahead, self.around.touched = (loop.var, loop.step, following or poly(loop.var) + loop.step), {}
+        mark = len(self.out)
         self.block(loop.body)
         self.commit(loop)
+        self.out[mark:] = fetch.without(self.out[mark:], self.around.touched)
         self.around.ahead, self.around.touched = outside
         self.trips.pop()
 
@@ -403,7 +405,8 @@ class Scheduler:
         self.out.append("")
         finals = [item.final for item in loop.carried if item.final is not None]
         reached = self.needed_inside(loop.body, finals)
-        places = streams.places_in_turn(chain, reached, self.around.tensors, self.around.ranges, self.around.knobs.places)
+        wish = 1 if _busy(chain[-1].body, reached) else self.around.knobs.places
+        places = streams.places_in_turn(chain, reached, self.around.tensors, self.around.ranges, wish)
         if places > 1:
             turn, at = self.builder.fresh("visit"), self.builder.fresh("at")
             self.around.taken.update((turn, at))
@@ -431,6 +434,12 @@ class Scheduler:
     def holds_values(self, block: Block, nested: LoopEffect) -> bool:
         """True if something must be computed between two parallel loops."""
         return any((v.kept or v.op in HEAVY) and v.home is block for v in self.needed_inside(nested.body, []))
+
+
+def _busy(body: Block, reached: set[Value]) -> bool:
+    """Whether a pointwise body waits for its arithmetic rather than for memory."""
+    puts = [effect.value for effect in body.effects if isinstance(effect, StoreEffect)]
+    return not any(value.op in HEAVY for value in reached) and sum(map(cost_of, puts)) > fetch.BUSY_COST
 
 
 def _region_shape(effect: StoreEffect) -> tuple[Poly, ...]:

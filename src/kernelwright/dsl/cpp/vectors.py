@@ -15,6 +15,7 @@ from kernelwright.dsl.cfamily import expressions
 from kernelwright.dsl.cfamily.polynomial import Poly, to_c
 from kernelwright.dsl.cfamily.types import literal, neutral
 from kernelwright.dsl.cpp.elements import Elements, Scalar, fill
+from kernelwright.dsl.cpp.fetch import fetches
 from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put
 from kernelwright.sketch.nodes import DType
 
@@ -204,7 +205,7 @@ class VectorBody:
             if count == 1 and abreast > 1 and even and extent is not None and extent % (abreast * 16) == 0:
                 continue
             step = "WIDE" if count == 1 else f"{count} * WIDE"
-            fetched = nest.fetches(self.inner, self.start, step) if count == abreast else []
+            fetched = fetches(nest, self.inner, self.start, step) if count == abreast else []
             # written out whole, a short loop would read its row in another order, which the hardware cannot fetch ahead
             together = "#pragma GCC unroll 1\n" if lanes and count > 1 else ""
             out.append(f"{together}for (; {self.start} + {step} <= {high}; {self.start} += {step}) {{")

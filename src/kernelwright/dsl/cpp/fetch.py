@@ -1,0 +1,137 @@
+"""What is fetched ahead: prefetches of memory that a nest, or the same nest in a later iteration, is about to read.
+
+In: a nest and the loop around it. Out: lines of C. Two cases. A nest that reads a row for the second time has it in the cache, and
+fetches the row of the next iteration meanwhile. A nest that reads a large tensor for the first time fetches what comes next in it:
+the hardware does so within a page of 4 KiB only, and begins anew, with a look into the page tables, at each. Measured on Zen 4
+(16 MiB, two threads, four places in turn, pages not looked up yet): sums of rows of 8 KiB in 0.52 ms without, 0.47 ms with it, a
+pointwise map in 0.79 and 0.69 ms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
+from kernelwright.dsl.cfamily.types import WIDTH
+from kernelwright.dsl.cpp.elements import Place
+from kernelwright.dsl.cpp.keeping import cost_of
+from kernelwright.dsl.cpp.roots import Loop
+
+if TYPE_CHECKING:
+    from kernelwright.dsl.cpp.nest import Nest
+
+ROW_BYTES = (1 << 10, 1 << 18)
+"""Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
+LARGE_BYTES = 2 << 20
+"""Tensors from this size on are expected beyond the cores' own caches."""
+NEAR_BYTES = 1 << 10
+"""At least so far ahead: what takes as long to read as memory takes to answer."""
+LONG_ROW = 8 << 10
+"""Rows of this size are fetched ahead within themselves, by a fourth."""
+LINE_BYTES = 64
+BUSY_COST = 12.0
+"""Nests that compute more than this many cycles a vector wait for their own arithmetic, and prefetches only stand in its way: a
+sigmoid of 16 MiB takes 0.89 ms without and 1.02 ms with them."""
+
+
+class Ahead(str):
+    """A line that fetches a tensor ahead of its first reading; not needed if a later nest fetches the whole next row."""
+
+    memory: str
+
+    @classmethod
+    def of(cls, memory: str, text: str) -> Ahead:
+        """The line, with the tensor that it is about."""
+        made = cls(text)
+        made.memory = memory
+        return made
+
+
+def fetches(nest: Nest, inner: Loop, start: str, count: str) -> list[str]:
+    """Prefetches for a step of the innermost loop, which reads `count` elements from `start` on."""
+    if nest.around.ahead is None or not nest.around.knobs.fetch:
+        return []
+    return [*_next_rows(nest, inner, start, count), *_further_on(nest, inner, start, count)]
+
+
+def without(lines: list[str], touched: dict[str, bool]) -> list[str]:
+    """The lines of a loop's body, less those that fetch what is fetched as a whole row."""
+    return [line for line in lines if not (isinstance(line, Ahead) and touched.get(line.memory))]
+
+
+def _next_rows(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[str]:
+    """The row of the next iteration, while this one, which is in the cache already, is worked on."""
+    assert nest.around.ahead is not None
+    var, step, then = nest.around.ahead
+    for place in nest.elems.places:
+        width = WIDTH[place.width]
+        unit, move = place.offset.coefficient(inner.var), place.offset.coefficient(var)
+        read_before = nest.around.touched.get(place.memory) is False and not place.writes
+        if not read_before or unit is None or unit.constant != 1 or move is None or not move.constant:
+            continue
+        distance = (move * step).constant  # what one iteration takes: more than the second cache holds is not fetched
+        if distance is None or not ROW_BYTES[0] <= abs(distance) * width <= ROW_BYTES[1]:
+            continue
+        nest.around.touched[place.memory] = True
+        following = place.offset.substitute({var: then, inner.var: poly(start)})
+        yield _lines(place, following, count)
+
+
+def _further_on(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Ahead]:
+    """What comes next in large tensors that this iteration has not read yet."""
+    if sum(cost_of(root.value) for root in nest.roots) > BUSY_COST:
+        return
+    large = {
+        tensor.pointer for tensor in nest.around.tensors.values() if _bytes(tensor.shape, WIDTH[tensor.dtype]) >= LARGE_BYTES
+    }
+    reads = [place for place in dict.fromkeys(nest.elems.places) if not place.writes and place.memory in large]
+    for place in reads:
+        beside = sum(other.memory == place.memory for other in reads)
+        distance = _distance(nest, inner, place, beside)
+        if place.memory in nest.around.touched or distance is None:
+            continue
+        following = place.offset + distance
+        others = [other.offset for other in reads if other is not place and other.memory == place.memory]
+        apart = [(following - other).constant for other in others]
+        near = LINE_BYTES // WIDTH[place.width]
+        if any(gap is not None and abs(gap) < near for gap in apart):
+            continue  # another load of this very step reads it
+        yield Ahead.of(place.memory, _lines(place, following.substitute({inner.var: poly(start)}), count))
+
+
+def _distance(nest: Nest, inner: Loop, place: Place, beside: int) -> int | None:
+    """How many elements further on to fetch; None if this place does not walk on, or in a way that is not known, or far from where
+    it and the other loads `beside` it read now."""
+    unit = place.offset.coefficient(inner.var)
+    width = WIDTH[place.width]
+    extent = inner.extent.constant
+    if unit is None or unit.constant != 1 or extent is None or nest.around.ahead is None:
+        return None
+    if extent * width >= LONG_ROW:
+        return LONG_ROW // 4 // width
+    around = [(loop.var, poly(1)) for loop in reversed(nest.loops) if loop is not inner]
+    for var, step in [*around, nest.around.ahead[:2]]:
+        move = place.offset.coefficient(var)
+        if move is None:
+            return None
+        advance = (move * step).constant
+        if advance is None:
+            return None
+        if advance:
+            times = -(-NEAR_BYTES // (abs(advance) * width))
+            return advance * times if 2 * beside * extent >= abs(advance) else None
+    return None
+
+
+def _bytes(shape: tuple[Poly, ...], width: int) -> int:
+    """Of a tensor; 0 if its size is not known."""
+    size = poly(width)
+    for extent in shape:
+        size = size * extent
+    return size.constant or 0
+
+
+def _lines(place: Place, offset: Poly, count: str) -> str:
+    loop = f"for (int64_t next = 0; next < {count}; next += {LINE_BYTES // WIDTH[place.width]})"
+    return f"{loop} __builtin_prefetch(&{place.memory}[{to_c(offset + poly('next'))}], 0, 2);"
