@@ -4,7 +4,7 @@ In: a nest and the loop around it. Out: lines of C. Two cases. A nest that reads
 fetches the row of the next iteration meanwhile. A nest that reads a large tensor for the first time fetches what comes next in it:
 the hardware does so within a page of 4 KiB only, and begins anew, with a look into the page tables, at each. Measured on Zen 4
 (16 MiB, two threads, four places in turn, pages not looked up yet): sums of rows of 8 KiB in 0.52 ms without, 0.47 ms with it, a
-pointwise map in 0.79 and 0.69 ms.
+pointwise map in 0.79 and 0.69 ms; one process each on a busy machine, where processes of one kernel differ by 15 %.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ LONG_ROW = 8 << 10
 """Rows of this size are fetched ahead within themselves, by a fourth."""
 LINE_BYTES = 64
 BUSY_COST = 12.0
-"""Nests that compute more than this many cycles a vector wait for their own arithmetic, and prefetches only stand in its way: a
-sigmoid of 16 MiB takes 0.89 ms without and 1.02 ms with them."""
+"""Nests that compute more than this many cycles a vector wait for their own arithmetic. The border is a guess: measurements of a
+sigmoid (0.89 to 1.05 ms) differed as much from process to process as with and without prefetches."""
 
 
 class Ahead(str):
