@@ -10,6 +10,10 @@ from collections import Counter
 import pytest
 
 from kernelwright.judge.observe import Observer, Sighting, suspicion
+from kernelwright.judge.quiet import Quiet
+from kernelwright.judge.rivals import Rivals
+from kernelwright.judge.template import Template
+from kernelwright.task import Task
 
 OWN, TORCH, GOMP = "/home/kernel/tmp/k.so", "/v/torch/lib/libtorch_cpu.so", "/v/torch/lib/libgomp.so.1"
 PYTHON = "/usr/bin/python3.11"
@@ -58,3 +62,13 @@ def test_a_busy_process_is_seen_where_it_is_busy() -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_contenders_are_sampled_as_the_candidate_is() -> None:
+    """Sampling cost the candidate alone 5 % of a short call, which every verdict then held against it."""
+    source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+    task = Task.from_source(source + "def get_inputs():\n    return [torch.zeros(4)]\n")
+    with Template() as template:
+        candidate = template.spawn("candidate", sandboxed=True)
+        eager = Rivals(template, 1, Quiet(), kept=1).eager(task)
+        assert candidate.observe() == (eager.observer is not None)
