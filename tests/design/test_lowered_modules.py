@@ -74,13 +74,16 @@ def kernel(model: nn.Module, inputs: list[Tensor]) -> Any:
     return module.ModelNew()
 
 
-def same(model: nn.Module, inputs: list[Tensor]) -> None:
+def same(model: Chains, inputs: list[Tensor]) -> None:
     with torch.no_grad():
         wanted = model.eval()(*inputs)
     got = kernel(model, inputs)(*inputs)
-    for want, have in zip(wanted, got, strict=True):
+    steps = [part for names in model.chains for part in (names[:2], names)]
+    for names, want, have in zip(steps, wanted, got, strict=True):
         assert have.shape == want.shape
-        torch.testing.assert_close(have, want, rtol=2e-4, atol=2e-4, equal_nan=True)
+        # a value that lies between two halves may be rounded to either
+        allowed = 2e-3 if "half" in names else 2e-4
+        torch.testing.assert_close(have, want, rtol=allowed, atol=2e-4, equal_nan=True)
 
 
 def test_random_modules() -> None:
