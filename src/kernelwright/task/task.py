@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -32,7 +33,7 @@ class Task:
     def from_path(cls, spec: str | Path) -> Self:
         """Read a task file; raises TaskError with one sentence for anything that is not one."""
         path, class_name = split_spec(str(spec))
-        if not path.exists() and (task := suites.find(str(spec))):
+        if not os.path.exists(path) and (task := suites.find(str(spec))):  # Path.exists raises for a name that is too long
             return cls.from_source(task.source, path=str(spec))
         return cls.from_source(read_text(path), path=str(path), class_name=class_name)
 
