@@ -30,7 +30,7 @@ def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False)
             and value.source.size >= LONG
             and value.size < (4 * cores if _contiguous(value) else 256 * cores)
         ):
-            made = _split(value, PIECE if threads and _contiguous(value) else 0)
+            made = _split(value, PIECE if threads and _contiguous(value) and _plain(value.source) else 0)
             if made is not None:
                 parts[id(made)] = made
     return parts
@@ -38,6 +38,12 @@ def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False)
 
 def _contiguous(fold: v.Fold) -> bool:
     return len(fold.source.shape) - 1 in fold.axes
+
+
+def _plain(source: v.Value) -> bool:
+    """Whether nothing else is folded on the way to it. A part that begins inside a row of another fold (a norm's statistics)
+    would need that row's result anew for every element."""
+    return not any(isinstance(value, v.Fold) for value in v.topological([source]))
 
 
 def _split(fold: v.Fold, piece: int) -> v.Value | None:
