@@ -23,6 +23,8 @@ from kernelwright.judge.verdict import Track
 from kernelwright.task import Task
 
 if TYPE_CHECKING:
+    from kernelwright.agents.drafts import Drafter
+    from kernelwright.judge import Judge
     from kernelwright.llm import Model
     from kernelwright.store import RunRecord, Store
 
@@ -91,10 +93,11 @@ class Fulfilled:
 def fulfil(order: Order, watch: Watch | None = None) -> Fulfilled:
     """A new run. Without a model, a store that cannot be opened is no reason to stop; with one, it is: what is paid for is kept."""
     with ExitStack() as stack:
+        tools = _tools(stack)
         store = open_store(order.store, stack, needed=order.uses_models)
         place = Path(order.out) if order.out else default_path(order.task.name, order.dsl)
         run = store.begin({**order.as_json(), "out": str(place.resolve())}) if store else None
-        return _work(order, store, run, watch or Watch(), stack)
+        return _work(order, store, run, watch or Watch(), stack, tools)
 
 
 def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfilled:
@@ -102,9 +105,10 @@ def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfille
     from kernelwright.store import Store
 
     with ExitStack() as stack:
+        tools = _tools(stack)
         store = stack.enter_context(Store.open(place or None))
         run = store.resume(prefix)
-        return _work(Order.from_json(run.job), store, run, watch or Watch(), stack)
+        return _work(Order.from_json(run.job), store, run, watch or Watch(), stack, tools)
 
 
 def open_store(place: str, stack: ExitStack, *, needed: bool) -> Store | None:
@@ -119,10 +123,17 @@ def open_store(place: str, stack: ExitStack, *, needed: bool) -> Store | None:
         return None
 
 
-def _work(order: Order, store: Store | None, run: Any, watch: Watch, stack: ExitStack) -> Fulfilled:
+def _tools(stack: ExitStack) -> tuple[Drafter, Judge]:
+    """Who designs and who judges. First of all, since both import torch in the background, which takes longer than all the rest."""
     from kernelwright.agents.drafts import Drafter
     from kernelwright.judge import Judge
 
+    return stack.enter_context(Drafter()), stack.enter_context(Judge())
+
+
+def _work(
+    order: Order, store: Store | None, run: Any, watch: Watch, stack: ExitStack, tools: tuple[Drafter, Judge]
+) -> Fulfilled:
     task = order.task
     name = run.id if run is not None else None
     folder = open_folder(Path(order.out) if order.out else None, task.name, order.dsl, run=name)
@@ -142,7 +153,7 @@ def _work(order: Order, store: Store | None, run: Any, watch: Watch, stack: Exit
         tune_seconds=order.tune_seconds or efforts.preset(order.effort).tune_seconds,
         kernel=order.kernel,
     )
-    drafter, judge = stack.enter_context(Drafter()), stack.enter_context(Judge())
+    drafter, judge = tools
     return Fulfilled(folder, generate(job, judge, drafter, folder, minds=minds, watch=watch), folder.run)
 
 

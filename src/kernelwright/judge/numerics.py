@@ -42,6 +42,7 @@ SAMPLE = 1 << 18
 """Elements from which the error level of a magnitude class is taken."""
 PIECE = 1 << 17
 """Elements that are compared at a time: a megabyte per fp64 temporary."""
+LONG_SLICE = 4096
 WIDENED = 1 << 24
 """Elements that are widened to fp64 at a time where cache does not matter."""
 BINADES = 1080
@@ -295,12 +296,23 @@ def compare_exact(received: Any, native: Any, wide: Any | None) -> Difference:
 def _line(values: Any, dim: int) -> Any:
     """Root mean squares along one axis, part by part: torch would copy the whole into fp64 first."""
     count, parts = values.shape[dim], list(pieces(values.shape, WIDENED))
-    norms = [torch.linalg.vector_norm(values[part], dim=dim, keepdim=True, dtype=torch.float64) for part in parts]
+    norms = [_norm(values[part], dim) for part in parts]
     cut = next((axis for axis, one in enumerate(parts[0]) if one != slice(None)), 0)
     norm = torch.cat(norms, cut)
     if cut == dim:
         norm = torch.linalg.vector_norm(norm, dim=dim, keepdim=True)
     return norm.div_(count**0.5)
+
+
+def _norm(values: Any, dim: int) -> Any:
+    """The norm along one axis in fp64. Slice after slice where these are long: torch's own walks across them, ten times slower."""
+    if math.prod(values.shape[dim + 1 :]) < LONG_SLICE:
+        return torch.linalg.vector_norm(values, dim=dim, keepdim=True, dtype=torch.float64)
+    first, *rest = (part.double() for part in values.unbind(dim))
+    total = first.square()
+    for part in rest:
+        total.addcmul_(part, part)
+    return total.sqrt_().unsqueeze(dim)
 
 
 def _exponent(values: Any) -> Any:
