@@ -28,7 +28,7 @@ from torch.utils import _pytree as pytree
 from kernelwright.errors import CannotLift, KernelwrightError
 from kernelwright.judge import sandbox
 from kernelwright.lift.launches import Seen
-from kernelwright.lift.tracing import DTYPES, Tracer
+from kernelwright.lift.tracing import DTYPES, MODULE, Tracer
 from kernelwright.sketch.nodes import DType
 from kernelwright.sketch.print import to_source
 from kernelwright.target import Target
@@ -103,11 +103,11 @@ def _close(folder: str) -> None:
 
 
 def _load(path: str) -> Any:
-    spec = importlib.util.spec_from_file_location("kernel", path)
+    spec = importlib.util.spec_from_file_location(MODULE, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel"] = module
+    sys.modules[MODULE] = module
     spec.loader.exec_module(module)
     return module
 

@@ -59,7 +59,7 @@ def compose(trace: Trace, read: Read, *, name: str, doc: str, path: str) -> Lift
     titles: set[str] = set()
     for step in steps:
         if isinstance(step, Operation):
-            raise CannotLift(f"forward calls {step.name}, which computes outside of the kernels", path=path)
+            raise CannotLift(f"forward calls {step.name}, which computes outside of the kernels", path=path, line=step.line)
         grid = Grid(step.grid if isinstance(step, Launch) else ())
         program = Program(grid, views, set(buffers) | {"size", "tunable", "tensor", "load", "store", "full", "iota"}, path)
         if isinstance(step, Launch):

@@ -89,6 +89,8 @@ class Operation:
     arguments: tuple[Any, ...]
     keywords: Mapping[str, Any]
     outputs: tuple[View, ...]
+    line: int = 0
+    """Of the kernel file, where it is called; 0 where Python code of the file does not call it."""
 
 
 Step = Launch | Fill | Copy | Operation

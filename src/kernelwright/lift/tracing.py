@@ -8,6 +8,8 @@ affair. A forward that looks at the numbers (`.item()`) is refused: it may do so
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,6 +28,7 @@ DTYPES = {
     torch.int64: DType.i64, torch.int32: DType.i32, torch.int16: DType.i16, torch.int8: DType.i8, torch.uint8: DType.u8,
     torch.bool: DType.bool,
 }  # fmt: skip
+MODULE = "kernel"
 MOST_CONSTANTS = 1 << 16
 """Elements of a table that is written into the sketch as numbers."""
 _EMPTY = {"aten::empty", "aten::empty_like", "aten::empty_strided", "aten::new_empty", "aten::new_empty_strided",
@@ -41,6 +44,14 @@ class Pointer:
     address: int
     shape: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+
+
+def calling_line() -> int:
+    """The line of the kernel file that is being run, by the name under which lift/child.py imports it."""
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != MODULE:
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else 0
 
 
 class Tracer(TorchDispatchMode):  # type: ignore[misc]
@@ -177,7 +188,10 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         given = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         known = [tensor for tensor in given if self.knows(tensor)]
         if name in ("aten::_local_scalar_dense", "aten::equal", "aten::is_nonzero") and known:
-            raise CannotLift("forward looks at the numbers in a tensor (.item(), if on a tensor): what it does depends on them")
+            raise CannotLift(
+                "forward looks at the numbers in a tensor (.item(), if on a tensor): what it does depends on them",
+                line=calling_line(),
+            )
         result = func(*args, **kwargs)
         if func._schema.is_mutable:
             self._mutation(func, args, kwargs)
@@ -189,7 +203,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         if name in _EMPTY:
             self._fresh(fresh[0])
         elif torch.Tag.nondeterministic_seeded in func.tags:
-            self.steps.append(Operation(str(func), (), {}, tuple(self._fresh(leaf) for leaf in fresh)))
+            self.steps.append(Operation(str(func), (), {}, tuple(self._fresh(leaf) for leaf in fresh), calling_line()))
         elif any(leaf.untyped_storage().data_ptr() in aliases for leaf in fresh) or not known or name in _FILLED:
             self._alive.extend(fresh)  # made of nothing but numbers: a constant, once somebody asks for it
         elif name in _COPIES:
@@ -197,7 +211,9 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
             self.steps.append(Copy(self._fresh(fresh[0]), source))
         else:
             views = pytree.tree_map(lambda leaf: self.view(leaf) if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
-            self.steps.append(Operation(str(func), tuple(views[0]), views[1], tuple(self._fresh(leaf) for leaf in fresh)))
+            self.steps.append(
+                Operation(str(func), tuple(views[0]), views[1], tuple(self._fresh(leaf) for leaf in fresh), calling_line())
+            )
         return result
 
     def _mutation(self, func: Any, args: Any, kwargs: Any) -> None:
@@ -218,7 +234,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
             self.steps.append(Copy(view, self.view(args[1])))
         else:
             rest = pytree.tree_map(lambda leaf: self.view(leaf) if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
-            self.steps.append(Operation(str(func), tuple(rest[0]), rest[1], (view,)))
+            self.steps.append(Operation(str(func), tuple(rest[0]), rest[1], (view,), calling_line()))
 
     def trace(self, returned: Any) -> Trace:
         """Everything that happened, with forward's result."""

@@ -74,7 +74,7 @@ REFUSED = {
     "torch computes": (
         "@triton.jit\ndef kernel(x, y, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    tl.store(y + i, tl.load(x + i))\n"
         + LAUNCH.replace("return y", "return torch.softmax(y, 0)"),
-        "aten._softmax", 0,
+        "aten._softmax", 17,
     ),
     "looks at numbers": (
         "@triton.jit\ndef kernel(x, y, BLOCK: tl.constexpr):\n    i = tl.arange(0, BLOCK)\n    tl.store(y + i, tl.load(x + i))\n"

@@ -43,7 +43,18 @@ _WHERE = ("device", "layout", "pin_memory", "non_blocking")
 
 
 def sketch_of(seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> nodes.Sketch:
-    """The sketch of a whole forward."""
+    """The sketch of a whole forward. What is refused as a whole is refused at forward's line."""
+    try:
+        return _checked(seen, sources)
+    except Refused as refused:
+        head = re.search(r"^[ \t]*def forward\b", seen.source, re.MULTILINE)
+        if refused.line or head is None:
+            raise
+        raise Refused(seen.source.count("\n", 0, head.start()) + 1, refused.reason) from None
+
+
+def _checked(seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> nodes.Sketch:
+    """The sketch, which gives what the kernel gave on the inputs seen."""
     captured = Forward(seen, sources).captured()
     sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc)[0][0])
     found = interpret.call(sketch, pytree.tree_leaves(seen.inputs), seen.state, strict=True)
