@@ -105,9 +105,9 @@ def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfille
     from kernelwright.store import Store
 
     with ExitStack() as stack:
-        tools = _tools(stack)
         store = stack.enter_context(Store.open(place or None))
         run = store.resume(prefix)
+        tools = _tools(stack)
         return _work(Order.from_json(run.job), store, run, watch or Watch(), stack, tools)
 
 

@@ -83,10 +83,10 @@ def _inputs(path: str) -> str:
     import torch
     from torch.utils import _pytree as pytree
 
-    kinds = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64"}
-    kinds |= {torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool"}
+    from kernelwright.lift.tracing import DTYPES
+
     leaves = pytree.tree_leaves(_cases(path)[0]["inputs"])
-    return ", ".join(f"{kinds[x.dtype]}[{','.join(map(str, x.shape))}]" for x in leaves if isinstance(x, torch.Tensor))
+    return ", ".join(f"{DTYPES[x.dtype].value}[{','.join(map(str, x.shape))}]" for x in leaves if isinstance(x, torch.Tensor))
 
 
 def _compare(path: str, texts: Sequence[str]) -> int:
