@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from types import ModuleType
 
+import pytest
 import torch
 from torch import nn
 
@@ -12,9 +13,9 @@ from kernelwright.design import design_module
 from kernelwright.dsl.cpp import lower
 
 
-def test_an_instance_norm_after_a_bias_is_as_exact_as_torch() -> None:
+@pytest.mark.parametrize("norm", [nn.InstanceNorm1d(64), nn.GroupNorm(64, 64)], ids=["instance", "group of one"])
+def test_a_norm_of_channels_after_a_bias_is_as_exact_as_torch(norm: nn.Module) -> None:
     torch.manual_seed(0)
-    norm = nn.InstanceNorm1d(64)
     model = nn.Sequential(nn.Conv1d(32, 64, 5, padding=2), norm, nn.LeakyReLU(0.1), nn.AvgPool1d(2)).eval()
     x = torch.randn(8, 32, 1024) * 2**-12
     state = [(name, tuple(value.shape), "float32", False) for name, value in model.state_dict().items()]
