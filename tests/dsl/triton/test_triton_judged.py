@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 
 import pytest
+import torch
 
+from kernelwright.design import design_module
+from kernelwright.dsl import language
 from kernelwright.judge import Judge, Status, Verdict
 from kernelwright.task import Task
 
@@ -215,3 +219,34 @@ class ModelNew(torch.nn.Module):
     found = verdict(judge, kernel, task)
     assert found.status is Status.correct, found.reason
     assert any("bf16" in warning for warning in found.warnings)
+
+
+DILATED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv2d(8, 8, 3, padding=(2, 3), dilation=(2, 3))
+
+    def forward(self, x):
+        return self.conv(x)
+
+def get_inputs():
+    return [torch.randn(4, 8, 8, 8)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_windows_that_are_found_by_division_leave_registers_enough(judge: Judge) -> None:
+    """With three steps of the loop under way, ptxas spilled here for sm_90."""
+    module = torch.nn.Sequential(OrderedDict(conv=torch.nn.Conv2d(8, 8, 3, padding=(2, 3), dilation=(2, 3))))
+    state = [(name, tuple(value.shape), "float32", False) for name, value in module.state_dict().items()]
+    design = design_module(module, (torch.randn(4, 8, 8, 8),), dsl="triton")[0]
+    kernel = language("triton").lower(design.sketch, state=state)
+    found = verdict(judge, kernel, DILATED)
+    assert found.status is Status.correct, found.reason
+    assert found.compiled_for is not None
+    assert found.compiled_for["h100"].spills == 0
