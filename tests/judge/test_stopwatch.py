@@ -124,3 +124,19 @@ def test_integers_stay_and_are_said_to_need_a_fresh_draw() -> None:
     assert torch.equal(freshen([tokens], 1)[0], tokens)
     assert not changes_anything([tokens, True, None])
     assert changes_anything({"x": torch.rand(2)})
+
+
+def test_gradients_are_off_in_a_block_by_a_switch_that_no_kernel_can_replace(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ran between the judge's message and the clock would be free: `torch.no_grad` is a class that anybody can patch."""
+    entered: list[str] = []
+    monkeypatch.setattr(torch.no_grad, "__enter__", lambda self: entered.append("no_grad"))
+    seen: list[bool] = []
+
+    def call(inputs: list[Any]) -> Any:
+        seen.append(torch.is_grad_enabled())
+        return inputs[0]
+
+    prepared(call, [[torch.ones(3)], [torch.ones(3)]]).go()
+    assert seen == [False, False]
+    assert torch.is_grad_enabled()
+    assert entered == []

@@ -33,7 +33,7 @@ def test_a_measurement_is_remembered_and_keeps_the_best(monkeypatch: pytest.Monk
             {"flops": 1e11, "bandwidth": 4e10, "cache_bandwidth": 1e11, **ways},
         ]
     )
-    monkeypatch.setattr(measure, "run_benchmark", lambda cores, seconds: next(figures))
+    monkeypatch.setattr(measure, "run_benchmark", lambda model, cores, seconds: next(figures))
     Target.host(measure=True)
     host = Target.host(measure=True)
     assert (host.origin, host.peak(), host.bandwidth) == ("measured", 2e11, 4e10)
@@ -49,7 +49,7 @@ def test_a_damaged_cache_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_the_benchmark_builds_and_gives_all_figures() -> None:
-    figures = measure.run_benchmark(1, 0.01)
+    figures = measure.run_benchmark("any", 1, 0.01)
     assert set(figures) == set(measure.FIGURES)
     assert all(value > 1e8 for value in figures.values())
 

@@ -6,7 +6,7 @@ How a measurement goes (parent side; imports no torch):
                    cannot cut its own sample;
 2. warm-up         one call, then one unrecorded block, for every contender;
 3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
-                   in shuffled order, each while the others are stopped (lane.py);
+                   in shuffled order, each while the others are stopped (lane.py); then memory shows what it gives now (streams.py);
 4. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
 5. suspicion       what the candidate's blocks give away beside eager's (suspicion.py);
 6. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).
@@ -28,6 +28,7 @@ from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.lane import Block, Lane, LaneFault, Worker, foremost
 from kernelwright.judge.roofline import Roofline, Work, impossible_seconds, roofline
 from kernelwright.judge.statistics import Interval, paired_ratio, self_noise, upper_quartile
+from kernelwright.judge.streams import Rates, Streams
 from kernelwright.judge.suspicion import Finding, cheating, suspicion
 from kernelwright.judge.verdict import Rival, Timing
 from kernelwright.target import Target
@@ -86,9 +87,11 @@ def measure(
     threads: int,
     budget_s: float = 5.0,
     device: bool = False,
+    streams: Streams | None = None,
 ) -> Measurement:
     """Time the candidate against its rivals. Workers must be loaded and idle; they are left paused or released. On a `device` each
-    call finds a cold cache, and what eager takes there is found out in the warm-up (the facts are the host's)."""
+    call finds a cold cache, and what eager takes there is found out in the warm-up (the facts are the host's). With `streams` the
+    roofline counts the bandwidth of the same rounds."""
     work = Work.from_facts(facts)
     eager_seconds = float(facts.get("eager_seconds") or 1e-3)
     plan = plan_blocks(eager_seconds, work.read_bytes + work.written_bytes, target.last_level_cache or DEVICE_BLOCK_BYTES)
@@ -96,7 +99,7 @@ def measure(
     if compiled is not None:
         lanes.append(Lane("compiled", compiled, TRUSTED_SECONDS))
     lanes += [Lane(name, worker, TRUSTED_SECONDS) for name, worker in (others or {}).items()]
-    race = _Race(lanes, referee, plan, device=device)
+    race = _Race(lanes, referee, plan, device=device, streams=streams)
     try:
         with foremost():
             finding = race.run(budget_s) or race.suspicion(impossible_seconds(work, target))
@@ -105,7 +108,7 @@ def measure(
         return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
-    timing = race.timing(roofline(work, target, threads=threads), threads)
+    timing = race.timing(roofline(work, race.rates.sheet(target), threads=threads), threads)
     return Measurement(timing, None, tuple(race.warnings))
 
 
@@ -119,11 +122,12 @@ def _said(reply: Message) -> str:
 class _Race:
     """The rounds of one measurement."""
 
-    def __init__(self, lanes: list[Lane], referee: Worker, plan: Plan, *, device: bool) -> None:
+    def __init__(self, lanes: list[Lane], referee: Worker, plan: Plan, *, device: bool, streams: Streams | None) -> None:
         self.lanes = {lane.name: lane for lane in lanes}
         self.referee = referee
         self.plan = plan
         self.device = device
+        self.streams, self.rates = streams, Rates()
         self.eager_call = 0.0
         self.dice = random.SystemRandom()
         self.eager_again: list[Block] = []
@@ -210,6 +214,8 @@ class _Race:
                 lane.rest()
         finally:
             close_all(fds)
+        if self.streams and record:
+            self.streams.flow(self.rates)
         return finding, seconds
 
     def _lose(self, lane: Lane, error: Exception) -> None:
@@ -295,6 +301,7 @@ class _Race:
             roofline_ms=limit.seconds * 1e3 if limit.seconds else None,
             roofline_fraction=limit.seconds / kernel if limit.seconds else None,
             bound=limit.bound if limit.seconds else None,
+            bandwidth_gb_s=limit.bandwidth / 1e9 if limit.seconds else None,
             rivals=tuple(self._rival(name) for name in self.lanes if name not in ("candidate", "eager", "compiled")),
             noise=noise,
             rounds=len(candidate),

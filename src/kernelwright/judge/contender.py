@@ -34,12 +34,16 @@ class Rival:
     def __init__(self) -> None:
         self.model: Any = None
         self.loaded: Any = None
-        self.stopwatch = Stopwatch(self.call)
+        self.stopwatch = Stopwatch(self.bare_call)
 
     def call(self, inputs: Sequence[Any]) -> Any:
-        """The same few lines as a candidate's call: neither side pays for more Python than the other."""
+        """The reference with gradients off."""
         with _no_grad():
-            return self.model(*inputs)
+            return self.bare_call(inputs)
+
+    def bare_call(self, inputs: Sequence[Any]) -> Any:
+        """The same few lines as a candidate's: neither side pays for more Python than the other."""
+        return self.model(*inputs)
 
     def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         """The reply to one request, and descriptors that the caller closes after sending."""
@@ -68,7 +72,7 @@ class Rival:
         self.loaded = load_task(task)
         self.model = self.loaded.construct(int(message["init_seed"]))
         if message.get("device"):
-            self.stopwatch = DeviceStopwatch(self.call, str(message["device"]))
+            self.stopwatch = DeviceStopwatch(self.bare_call, str(message["device"]))
             self.model.to(self.stopwatch.device)
         mode = str(message["mode"])
         if mode != "eager":

@@ -1,9 +1,9 @@
 """What the hardware allows: bytes and operations of a task and the target's sheet in, the floor in seconds out.
 
 Two floors, for two purposes:
-- `roofline`: what a perfect kernel of the reference's own work would need, from *measured* bandwidth and peak. It is
-  shown, as `roofline_ms` and `roofline_fraction`. A kernel may beat it honestly: a data set that stays in cache, or algebra
-  that saves operations (the product that is only summed afterwards, Winograd, a triangular operand).
+- `roofline`: what a perfect kernel of the reference's own work would need, from *measured* bandwidth (that of the same rounds,
+  streams.py) and peak. It is shown, as `roofline_ms` and `roofline_fraction`. A kernel may beat it honestly: a data set that stays in
+  cache, or algebra that saves operations (the product that is only summed afterwards, Winograd, a triangular operand).
 - `impossible_seconds`: below this no machine like this one can have produced the output at all. It counts only the bytes that
   must be written, at three times the measured bandwidth: inputs may be read in part (a lookup), and honest algebra removes
   operations, so neither is held against a kernel. A time below it is `cheating`.
@@ -43,10 +43,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a perfect kernel needs, and whether memory or arithmetic sets it."""
+    """What a perfect kernel needs, whether memory or arithmetic sets it, and the bandwidth that was counted."""
 
     seconds: float
     bound: Literal["memory", "arithmetic"]
+    bandwidth: float
 
 
 def roofline(work: Work, target: Target, *, threads: int) -> Roofline:
@@ -54,7 +55,8 @@ def roofline(work: Work, target: Target, *, threads: int) -> Roofline:
     moved = target.memory_seconds(work.read_bytes, work.written_bytes)
     peak = target.peak(work.dtype) * (min(1.0, threads / max(1, target.cores)) if target.kind == "cpu" else 1.0)
     counted = work.flops / peak if peak else 0.0
-    return Roofline(moved, "memory") if moved >= counted else Roofline(counted, "arithmetic")
+    memory = moved >= counted
+    return Roofline(moved if memory else counted, "memory" if memory else "arithmetic", target.bandwidth)
 
 
 def impossible_seconds(work: Work, target: Target) -> float:

@@ -58,6 +58,8 @@ class Timing(Frozen):
     roofline_fraction: float | None = None
     bound: Literal["memory", "arithmetic"] | None = None
     """What the roofline is made of."""
+    bandwidth_gb_s: float | None = None
+    """What memory gave at most in the rounds of this measurement."""
     noise: float
     rounds: int
     cache: Literal["warm", "cold"] = "warm"

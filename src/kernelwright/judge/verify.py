@@ -31,6 +31,7 @@ from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.rivals import Rivals
 from kernelwright.judge.session import Session
+from kernelwright.judge.streams import Streams
 from kernelwright.judge.template import Template
 from kernelwright.judge.verdict import Status, Track, Verdict
 from kernelwright.target import Target
@@ -53,6 +54,7 @@ class Judge:
         self.quiet = Quiet()
         self._rivals = Rivals(self.template, self.threads, self.quiet, kept=tasks_at_once + 1)
         self._target: Target | None = None
+        self._streams: Streams | None = None
 
     def __enter__(self) -> Judge:
         return self
@@ -65,6 +67,8 @@ class Judge:
         self.template.close()
         for template in self._stages.values():
             template.close()
+        if self._streams:
+            self._streams.close()
 
     def prepare(
         self,
@@ -188,6 +192,7 @@ class Judge:
             laps.end("waiting for silence")
             if self._target is None:
                 self._target = Target.host()
+                self._streams = Streams(self._target, self.threads)
             before = condition(on) if on else ""
             try:
                 measured = clock.measure(
@@ -201,6 +206,7 @@ class Judge:
                     device=bool(device),
                     threads=self.threads,
                     budget_s=budget_s,
+                    streams=None if device else self._streams,
                 )
             except ChannelError as error:
                 raise from_channel(error, session.candidate, "a timed call of forward", self.times.run) from error
