@@ -426,6 +426,75 @@ def bug_beyond_shared_memory():
     return tilelang.compile(main, out_idx=[1])(x), x
 
 
+def turned_in_place(barrier):
+    """Rows are doubled into global memory, then read back from the other end, by other threads."""
+
+    @T.prim_func
+    def main(A: T.Tensor((4, 64), F32), S: T.Tensor((4, 64), F32), B: T.Tensor((4, 64), F32)):
+        with T.Kernel(4, threads=64) as bx:
+            for i in T.Parallel(64):
+                S[bx, i] = A[bx, i] * 2.0
+            for i in T.Parallel(64):
+                S[bx, i] = S[bx, i] + 1.0
+            if barrier:
+                T.sync_threads()
+            for i in T.Parallel(64):
+                B[bx, i] = S[bx, 63 - i]
+
+    x, between = randn(4, 64), torch.zeros(4, 64, device="cuda")
+    return tilelang.compile(main, out_idx=[2])(x, between), (x * 2 + 1).flip(1)
+
+
+@program
+def global_memory_behind_a_barrier():
+    return turned_in_place(True)
+
+
+@program
+def bug_removed_barrier():
+    return turned_in_place(False)
+
+
+@program
+def global_memory_behind_shared_memory():
+    """The barrier that TileLang puts before the product orders global memory, too."""
+
+    @T.prim_func
+    def main(A: T.Tensor((32, 32), F32), S: T.Tensor((32, 32), F32), B: T.Tensor((32, 32), F32)):
+        with T.Kernel(1, threads=64):
+            x, acc = T.alloc_shared((32, 32), F32), T.alloc_fragment((32, 32), F32)
+            for i, j in T.Parallel(32, 32):
+                S[i, j] = A[i, j] * 2.0
+            T.copy(A, x)
+            T.clear(acc)
+            T.gemm(x, x, acc)
+            for i, j in T.Parallel(32, 32):
+                acc[i, j] += S[j, i]
+            T.copy(acc, B)
+
+    x, between = randn(32, 32), torch.zeros(32, 32, device="cuda")
+    return tilelang.compile(main, out_idx=[2])(x, between), x @ x + 2 * x.T
+
+
+@program
+def bug_guard_without_an_else():
+    """Elements beyond the rows' end keep what shared memory held before."""
+
+    @T.prim_func
+    def main(A: T.Tensor((4, 50), F32), B: T.Tensor((4,), F32)):
+        with T.Kernel(4, threads=64) as bx:
+            row, whole, total = T.alloc_shared((64,), F32), T.alloc_fragment((64,), F32), T.alloc_fragment((1,), F32)
+            for i in T.Parallel(64):
+                if i < 50:
+                    row[i] = A[bx, i]
+            T.copy(row, whole)
+            T.reduce_sum(whole, total, dim=0)
+            B[bx] = total[0]
+
+    x = randn(4, 50)
+    return tilelang.compile(main, out_idx=[1])(x), x.sum(1)
+
+
 @program
 def bug_every_thread_adds():
     @T.prim_func

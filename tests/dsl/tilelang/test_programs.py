@@ -58,6 +58,13 @@ def test_an_access_outside_of_shared_memory_is_named(report: dict[str, Any]) -> 
     assert "[64]" in said
 
 
+def test_a_removed_barrier_is_named(report: dict[str, Any]) -> None:
+    said = report["outcomes"]["bug_removed_barrier"]
+    assert said.startswith("Race")
+    assert "S[0, 63]" in said
+    assert "T.sync_threads()" in said
+
+
 def test_launches_are_counted_and_autotuning_is_told(report: dict[str, Any]) -> None:
     assert report["launches"] > len(GOOD)
     assert any("autotuned" in note for note in report["notes"])

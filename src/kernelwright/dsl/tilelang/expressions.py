@@ -39,6 +39,13 @@ class State:
     mask: Any = None
     threads: tuple[int, int, int] = (1, 1, 1)
     tf32: bool = False
+    watched: list[Any] = field(default_factory=list)
+    """Tensors that the program both writes and reads (races.py)."""
+
+    def barrier(self) -> None:
+        """All threads of the block see what was stored before."""
+        for tensor in self.watched:
+            tensor.barrier()
 
 
 @dataclass(frozen=True)
@@ -125,6 +132,8 @@ class Expressions:
         self.lanes: dict[int, Lane] = {}
         self.axes = 0
         self.threaded = False
+        self.seams: set[int] = set()
+        """Buffers in global memory that are both written and read (races.py)."""
 
     # ------------------------------------------------------------ names
 
@@ -265,6 +274,14 @@ class Expressions:
             str(expr.buffer.scope()).startswith("local") and not _fragment(expr.buffer)
         )
         runs = [each.run for each in index]
+        if self.seams and str(expr.buffer.scope()).startswith("shared"):
+
+            def behind_barrier() -> Any:
+                """TileLang puts a barrier before what reads shared memory: it orders global memory, too."""
+                state.barrier()
+                return slots[place].load([each() for each in runs], state.mask)
+
+            return Code(behind_barrier, varies)
         plan = self.slices(expr.indices, index)
         if plan is None or not any(lane for lane, _ in plan):
             return Code(lambda: slots[place].load([run() for run in runs], state.mask), varies)

@@ -16,6 +16,7 @@ import numpy as np
 
 from kernelwright.dsl.tilelang.expressions import Code, Lane, Run, State, _box, tirx
 from kernelwright.dsl.tilelang.memory import Array, Cells, Kind, Unknown, numpy_dtype
+from kernelwright.dsl.tilelang.races import Watched, watched
 from kernelwright.dsl.tilelang.tileops import TileOps
 
 PARALLEL, THREAD = 1, 4
@@ -50,6 +51,7 @@ class Program(TileOps):
         self.parameters = list(function.params)
         self.tensors = {hash(var): buffer for var, buffer in function.buffer_map.items()}
         self.shapes = {key: self._shape(buffer) for key, buffer in self.tensors.items()}
+        self.seams = watched(function.body) & set(map(hash, self.tensors.values()))
         for buffer in self.tensors.values():
             self.buffers[hash(buffer)] = len(self.state.slots)
             self.state.slots.append(None)
@@ -67,7 +69,9 @@ class Program(TileOps):
         for var, given in zip(self.parameters, arguments, strict=True):
             buffer = self.tensors.get(hash(var))
             if buffer is not None and given is not None:
-                self._place(buffer, Array(str(buffer.name), given, guarded=True))
+                seam = hash(buffer) in self.seams
+                self._place(buffer, Watched(str(buffer.name), given) if seam else Array(str(buffer.name), given, guarded=True))
+        self.state.watched = [each for each in self.state.slots if isinstance(each, Watched)]
         with np.errstate(all="ignore"):
             self.body()
 
@@ -404,6 +408,7 @@ class Program(TileOps):
                 for place, at in zip(places, reversed(index), strict=True):
                     state.slots[place] = at
                 state.mask = None
+                state.barrier()
                 body()
 
         return run

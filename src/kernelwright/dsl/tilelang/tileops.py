@@ -14,14 +14,18 @@ import numpy as np
 
 from kernelwright.dsl.tilelang.expressions import REDUCTIONS, Code, Expressions, Run
 from kernelwright.dsl.tilelang.memory import Array, Cells, Tile, Unknown, cast, floating
+from kernelwright.dsl.tilelang.races import READ
 
 NOTHING = frozenset({
-    "tvm_storage_sync", "sync_warp", "sync_grid", "fence_proxy_async", "set_max_nreg", "no_set_max_nreg", "annotate_producer_reg_dealloc",
+    "sync_warp", "fence_proxy_async", "set_max_nreg", "no_set_max_nreg", "annotate_producer_reg_dealloc",
     "annotate_consumer_reg_alloc", "warpgroup_arrive", "warpgroup_commit_batch", "warpgroup_wait", "wait_wgmma", "ptx_commit_group",
     "ptx_wait_group", "tma_store_arrive", "tma_store_wait", "warpgroup_fence_operand", "pdl_sync", "pdl_trigger", "conflict_hint", "assume",
     "device_assert", "device_assert_with_msg", "prefetch", "deallocate_tmem", "ptx_init_barrier_thread_count", "create_barriers",
 })  # fmt: skip
 """What has no meaning where a block's statements run one after another."""
+BARRIERS = frozenset({"tvm_storage_sync", "sync_grid"})
+EXCHANGES = frozenset({"reduce", "cumsum", "cummax", "tvm_thread_allreduce"})
+"""What threads do together through shared memory, with barriers of their own."""
 SPECIALISED = frozenset({"mbarrier_wait_parity", "mbarrier_expect_tx", "ptx_arrive_barrier", "ptx_wait_barrier"})
 ATOMIC = {"add": np.add, "max": np.fmax, "min": np.fmin, "or": np.bitwise_or}
 
@@ -46,6 +50,8 @@ class TileOps(Expressions):
         name = str(call.op.name).rpartition(".")[2]
         if name in NOTHING:
             return lambda: None
+        if name in BARRIERS:
+            return self.state.barrier
         if name in SPECIALISED:
             raise Unknown(f"{name}: programs that order their warps by barriers of their own are not interpreted")
         makers: dict[str, Callable[[Any], Run]] = {
@@ -55,7 +61,8 @@ class TileOps(Expressions):
             "atomicmax": self._atomic_tile, "atomicmin": self._atomic_tile, "tvm_thread_allreduce": self._allreduce,
         }  # fmt: skip
         if name in makers:
-            return makers[name](call)
+            run = makers[name](call)
+            return self._behind_barrier(run) if self.seams and (name in EXCHANGES or _reads_shared(call)) else run
         if name.startswith("call_extern"):
             code = self.call(call)
             return lambda: code.run()
@@ -63,6 +70,15 @@ class TileOps(Expressions):
             return lambda: None
         code = self.call(call)
         return lambda: code.run()
+
+    def _behind_barrier(self, run: Run) -> Run:
+        """TileLang puts a barrier before what reads shared memory: it orders global memory, too."""
+
+        def both() -> None:
+            self.state.barrier()
+            run()
+
+        return both
 
     # ------------------------------------------------------------ regions
 
@@ -341,3 +357,9 @@ class TileOps(Expressions):
 
 
 __all__ = ["Array", "Region", "TileOps"]
+
+
+def _reads_shared(call: Any) -> bool:
+    """Whether a tile operation has an operand in shared memory that it reads."""
+    regions = [arg for arg in call.args if type(arg).__name__ == "Call" and str(arg.op.name).endswith("region")]
+    return any(int(arg.args[1]) & READ and str(arg.args[0].buffer.scope()).startswith("shared") for arg in regions)
