@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 
 import pytest
-import torch
 
-from kernelwright.design import design_module
-from kernelwright.dsl import language
+from kernelwright.agents.drafts import Drafter, Request
 from kernelwright.judge import Judge, Status, Verdict
 from kernelwright.task import Task
 
@@ -221,32 +218,24 @@ class ModelNew(torch.nn.Module):
     assert any("bf16" in warning for warning in found.warnings)
 
 
-DILATED = """
-import torch
-
-class Model(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv = torch.nn.Conv2d(8, 8, 3, padding=(2, 3), dilation=(2, 3))
-
-    def forward(self, x):
-        return self.conv(x)
-
-def get_inputs():
-    return [torch.randn(4, 8, 8, 8)]
-
-def get_init_inputs():
-    return []
-"""
+REGISTERS = {
+    "windows that are found by division": ("torch.nn.Conv2d(8, 8, 3, padding=(2, 3), dilation=(2, 3))", [[4, 8, 8, 8]]),
+    "a loop with two operands": ("torch.nn.SmoothL1Loss(beta=0.8)", [[120, 248], [120, 248]]),
+}
 
 
-def test_windows_that_are_found_by_division_leave_registers_enough(judge: Judge) -> None:
-    """With three steps of the loop under way, ptxas spilled here for sm_90."""
-    module = torch.nn.Sequential(OrderedDict(conv=torch.nn.Conv2d(8, 8, 3, padding=(2, 3), dilation=(2, 3))))
-    state = [(name, tuple(value.shape), "float32", False) for name, value in module.state_dict().items()]
-    design = design_module(module, (torch.randn(4, 8, 8, 8),), dsl="triton")[0]
-    kernel = language("triton").lower(design.sketch, state=state)
-    found = verdict(judge, kernel, DILATED)
+@pytest.mark.parametrize("case", REGISTERS)
+def test_a_default_schedule_leaves_registers_enough(judge: Judge, case: str) -> None:
+    """ptxas spilled for sm_90: with three steps of a loop under way, with 32 elements a thread in another."""
+    module, shapes = REGISTERS[case]
+    source = (
+        f"import torch\n\nclass Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        f"        self.base = {module}\n\n    def forward(self, *inputs):\n        return self.base(*inputs)\n\n"
+        f"def get_inputs():\n    return [torch.randn(shape) for shape in {shapes}]\n\ndef get_init_inputs():\n    return []\n"
+    )
+    with Drafter() as drafter:
+        kernel = drafter.drafts(Task.from_source(source, path="task.py"), Request("triton", count=1))[0].kernel
+    found = verdict(judge, kernel, source)
     assert found.status is Status.correct, found.reason
     assert found.compiled_for is not None
     assert found.compiled_for["h100"].spills == 0

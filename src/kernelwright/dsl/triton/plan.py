@@ -15,6 +15,9 @@ from kernelwright.errors import SketchError
 
 BLOCK = 8192
 """Elements of the largest block that a program keeps in registers."""
+WALKED = 4096
+"""Elements of a block that a loop walks with: what it carries and what it loads are in registers side by side. With 8192 on 8 warps
+ptxas spilled for a loss of two operands and took 169 registers for another; with 4096 it takes 80 at most."""
 LANES = 2048
 """Elements that a program should have at least; small tiles take in neighbours of a parallel loop."""
 DOT = 16
@@ -124,6 +127,10 @@ def make(survey: Survey) -> Plan:
         large = [block for block in blocks if sizes[block] > (EXACT_BLOCK if exact & set(block) else BLOCK)]
         if not large or not any(_cut(survey, groups, dims, block) for block in sorted(large, key=lambda b: -sizes[b])):
             break
+    for block in blocks:
+        walked = [dims[name] for name in block if dims[name].walk == "loop" and dims[name].size > DOT]
+        if walked and not exact & set(block) and _product(dims[name].size for name in block) > WALKED:
+            max(walked, key=lambda dim: dim.size).size //= 2
     largest = max((_product(dims[name].size for name in block) for block in blocks), default=1)
     return Plan({name: dims[survey.find(name)] for name in survey.extent}, largest=largest)
 
