@@ -63,6 +63,24 @@ def test_statistics_of_few_long_rows() -> None:
     assert kernels(designed(nn.LayerNorm((5, 31, 901)), torch.randn(3, 5, 31, 901) + 10, tolerance=1e-3)) > 1
 
 
+@pytest.mark.parametrize(
+    ("chain", "steps"),
+    [
+        (lambda x: F.max_pool2d(F.group_norm(x, 2) * 2, 2).clamp(max=1.0), 3),  # two statistics; the norm where it is pooled
+        (lambda x: F.group_norm(F.avg_pool2d(F.leaky_relu(x), 2), 2), 2),  # the pooling; its norm
+        (lambda x: F.max_pool2d(F.softmax(x, 1), 2), 2),
+        (lambda x: F.hardtanh(F.max_pool2d(x, 2)).mean((2, 3)), 2),
+        (lambda x: F.max_pool2d(F.max_pool2d(x, 2), 2), 1),
+    ],
+)
+def test_windows_share_no_kernel_with_other_reductions(chain: object, steps: int) -> None:
+    """A window cuts the contiguous axis into short pieces: statistics in the same kernel went by strided elements, on one core."""
+    design = designed(chain, torch.randn(4, 8, 64, 48))  # type: ignore[arg-type]
+    text = to_source(design.sketch)
+    assert kernels(design) == steps
+    assert all("parallel(" in kernel for kernel in text.split("@kernel")[1:])
+
+
 def test_ragged_windows_are_taken_axis_by_axis() -> None:
     design = designed(lambda x: (F.adaptive_avg_pool2d(x, (3, 4)), F.adaptive_max_pool1d(x[0], 5)), torch.randn(2, 3, 10, 13))
     assert kernels(design) >= 3

@@ -67,6 +67,7 @@ def refuse_waste(nest: Nest, cores: int) -> None:
     """Raises MustRealise for what this nest would compute repeatedly or on too few cores."""
     domain = set(nest.domain)
     found = reductions(nest)
+    _refuse_mixed_windows(found)
     nested: list[tuple[Expr, Expr]] = []
     for outer in found:
         below = walk_all([outer.args[0]])
@@ -90,6 +91,31 @@ def refuse_waste(nest: Nest, cores: int) -> None:
         heavy = max(math.prod(a.extent for a in domain), work(worst))
         if heavy > SMALL_WORK:
             raise MustRealise(worst.value)  # type: ignore[arg-type]
+
+
+def _refuse_mixed_windows(found: list[Expr]) -> None:
+    """Raises MustRealise where a pooling window and another reduction (a norm's statistics, a softmax, a mean) share a nest. The
+    window cuts the contiguous axis into short pieces: all that walks along it, the other reduction too, would go by strided elements."""
+    if not any(_window(e) and work(e) > SMALL_WORK for e in found):
+        return
+    for outer in found:
+        for e in walk_all([outer.args[0]]):
+            if e.kind not in ("reduce", "arg") or e.value is None or outer.value is None or _window(e) == _window(outer):
+                continue
+            if _window(e):  # what is pooled is reduced further
+                raise MustRealise(compact(outer.value.sources()[0]))
+            # what is pooled was reduced before: for every place, or once for many
+            raise MustRealise(compact(outer.value.sources()[0]) if e.free & set(bound_atoms(outer)) else e.value)
+
+
+def _window(e: Expr) -> bool:
+    """Whether a reduction is over the short windows of a pooling."""
+    return (
+        isinstance(e.value, v.Fold)
+        and not e.value.origin.endswith("partial")
+        and any(isinstance(x, v.View) and x.kind == "windows" for x in (e.value.source, *e.value.source.sources()))
+        and math.prod(a.extent for a in bound_atoms(e)) <= SHORT_WALK
+    )
 
 
 def compact(value: v.Value) -> v.Value:
