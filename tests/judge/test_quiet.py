@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
-from kernelwright.judge.quiet import Quiet
+import pytest
+
+from kernelwright.judge import quiet as quietness
+from kernelwright.judge.quiet import Quiet, turn
 
 LONG = 60.0
 
@@ -84,3 +90,47 @@ def test_a_waiting_measurement_is_let_in_before_new_noise() -> None:
     for thread in threads:
         thread.join(LONG)
     assert order == ["measurement", "noise"]
+
+
+HOLDER = """
+import sys
+from kernelwright.judge import quiet
+quiet.LOCK = sys.argv[1]
+with quiet.turn():
+    print("mine", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_judges_of_two_processes_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quietness, "LOCK", str(tmp_path / "lock"))
+    monkeypatch.setattr(quietness, "PATIENCE_SECONDS", LONG)
+    had = threading.Event()
+
+    def measure() -> None:
+        with turn():
+            had.set()
+
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path / "lock")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "mine\n"
+        thread = threading.Thread(target=measure)
+        thread.start()
+        assert not had.wait(0.2)
+        other.stdin.write("\n")
+        other.stdin.flush()
+        assert had.wait(LONG)
+        thread.join(LONG)
+
+
+def test_nobody_waits_for_ever_and_no_lock_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quietness, "LOCK", str(tmp_path / "lock"))
+    monkeypatch.setattr(quietness, "PATIENCE_SECONDS", 0.05)
+    with turn(), turn():
+        pass
+    monkeypatch.setattr(quietness, "LOCK", str(tmp_path / "nowhere" / "lock"))
+    with turn():
+        pass

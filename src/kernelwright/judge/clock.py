@@ -26,6 +26,7 @@ from typing import Any
 from kernelwright.errors import JudgeError
 from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.lane import Block, Lane, LaneFault, Worker, foremost
+from kernelwright.judge.quiet import turn
 from kernelwright.judge.roofline import Roofline, Work, impossible_seconds, roofline
 from kernelwright.judge.statistics import Interval, paired_ratio, self_noise, upper_quartile
 from kernelwright.judge.streams import Rates, Streams
@@ -179,6 +180,7 @@ class _Race:
     def _rounds(self) -> int:
         return self.plan.rounds if self.last_call < SLOW_SECONDS else min(3, self.plan.rounds)
 
+    @turn()
     def _round(self, *, record: bool, verify: bool = False) -> tuple[Finding | None, float]:
         seed, align = self.dice.getrandbits(48), self.dice.choice(self.alignments)
         calls = self._calls()

@@ -19,6 +19,7 @@ from kernelwright.dsl.kernel import Kernel
 from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.clock import plan_blocks
 from kernelwright.judge.lane import Lane, LaneFault, foremost
+from kernelwright.judge.quiet import turn
 from kernelwright.judge.rejection import Rejected
 from kernelwright.judge.roofline import Work
 from kernelwright.judge.session import Session
@@ -103,6 +104,7 @@ class Heat:
             if len(racing) < 2:
                 return
 
+    @turn()
     def _round(self, lanes: dict[int, Lane], racing: list[int], entrants: list[_Entrant], *, record: bool) -> None:
         drawn, fds = self._host.ask_referee({"op": "draw_timed", "calls": self._calls, "seed": self._dice.getrandbits(48)})
         align = self._dice.getrandbits(32)
