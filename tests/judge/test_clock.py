@@ -53,6 +53,27 @@ def test_an_honest_kernel_gets_a_timing_with_its_interval() -> None:
     assert timing.roofline_fraction is not None
 
 
+def test_memory_of_a_call_counts_temporaries_and_what_is_kept() -> None:
+    kept: list[Any] = []
+
+    def wasteful(inputs: list[Any]) -> Any:
+        torch.ones(64 << 18)  # 64 MiB, freed at once
+        if not kept:
+            kept.append(torch.ones(32 << 18))
+        return reference(inputs)
+
+    frugal, greedy = judge(reference).timing, judge(wasteful).timing
+    assert frugal is not None
+    assert greedy is not None
+    assert frugal.kernel_mb is not None
+    assert frugal.eager_mb is not None
+    assert greedy.kernel_mb is not None
+    least = 2 * INPUTS[0].nbytes / 1e6
+    assert least < frugal.kernel_mb < least + 20
+    assert least < frugal.eager_mb < least + 20
+    assert 95 < greedy.kernel_mb - frugal.kernel_mb < 130
+
+
 def test_further_contenders_run_in_the_same_race_and_may_fall_out() -> None:
     def broken(inputs: list[Any]) -> Any:
         raise RuntimeError("not today")

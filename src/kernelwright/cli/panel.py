@@ -49,6 +49,10 @@ def _timing(timing: Timing) -> Table:
         table.add_row("roofline", _milliseconds(timing.roofline_ms), _bar(timing.roofline_fraction))
     how = f"{timing.rounds} rounds, {timing.threads} threads, {timing.cache} cache, eager against itself ±{timing.noise:.1%}"
     table.add_row("", "", Text(how, style="dim"))
+    if timing.kernel_mb is not None and timing.eager_mb is not None:
+        table.add_row(
+            "", "", Text(f"memory of a call {timing.kernel_mb:.1f} MB, of eager's {timing.eager_mb:.1f} MB", style="dim")
+        )
     return table
 
 

@@ -78,7 +78,10 @@ class Contender:
     def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         op = message["op"]
         if op.startswith("time_"):
-            return self.stopwatch.handle(message, fds)
+            reply, sent = self.stopwatch.handle(message, fds)
+            if "kept" in reply:  # outputs that the judge asked for are not the kernel's
+                reply["kept"] = max(0, reply["kept"] - sum(_extent(tensor) for tensor in _leaves(self.held) if tensor.numel()))
+            return reply, sent
         if op == "refill":
             return self.refill(message, fds[0])
         if op == "load":
@@ -129,6 +132,7 @@ class Contender:
             self.model.eval()
         if message.get("device") and hasattr(self.model, "to"):
             self.model.to(self.stopwatch.device)
+        self.stopwatch.start()
         return {"ok": True, "state": _state(self.model)}, []
 
     def weights(self, message: Message, fd: int) -> tuple[Message, list[int]]:

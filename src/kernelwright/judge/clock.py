@@ -109,7 +109,9 @@ def measure(
         return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
     if finding:
         return Measurement(None, finding, tuple(race.warnings))
-    timing = race.timing(roofline(work, race.rates.sheet(target), threads=threads), threads)
+    timing = race.timing(
+        roofline(work, race.rates.sheet(target), threads=threads), threads, int(facts.get("parameter_bytes") or 0)
+    )
     return Measurement(timing, None, tuple(race.warnings))
 
 
@@ -129,6 +131,7 @@ class _Race:
         self.plan = plan
         self.device = device
         self.streams, self.rates = streams, Rates()
+        self.needs: dict[str, int | None] = {}
         self.eager_call = 0.0
         self.dice = random.SystemRandom()
         self.eager_again: list[Block] = []
@@ -144,6 +147,8 @@ class _Race:
             self._round(record=False)
             if self.last_call > SLOW_SECONDS:
                 break
+            if not self.device and not self.needs:
+                self._weigh()
             if self.device:
                 calls = min(MAX_DEVICE_CALLS, max(1, int(BLOCK_SECONDS / max(self.eager_call, 1e-7))))
                 self.plan = Plan(calls, MIN_ROUNDS, pair_eager=True)
@@ -161,6 +166,14 @@ class _Race:
             if finding:
                 return finding
         return None
+
+    def _weigh(self) -> None:
+        """What a call of the candidate needs of memory, and of eager."""
+        draw, fds = self._ask_referee({"op": "draw_timed", "calls": 1, "seed": self.dice.getrandbits(48)})
+        try:
+            self.needs = {name: self.lanes[name].weigh(draw["header"], fds[0], 0) for name in ("candidate", "eager")}
+        finally:
+            close_all(fds)
 
     def suspicion(self, impossible: float) -> Finding | None:
         """What the blocks give away. A loaded moment passes, a habit stays: as many rounds again are run before anybody is accused."""
@@ -280,8 +293,8 @@ class _Race:
         ms = median(block.seconds for block in self.lanes[name].blocks) * 1e3
         return Rival(name=name, ms=ms, speedup=ratio.middle, speedup_low=ratio.low, speedup_high=ratio.high)
 
-    def timing(self, limit: Roofline, threads: int) -> Timing:
-        """The figures of the verdict."""
+    def timing(self, limit: Roofline, threads: int, weights: int) -> Timing:
+        """The figures of the verdict; `weights` are the bytes of the parameters, which every contender has."""
         candidate, eager = self.lanes["candidate"].blocks, self.lanes["eager"].blocks
         over_eager = self.ratio("eager")
         over_compile = self.ratio("compiled") if "compiled" in self.lanes else None
@@ -304,9 +317,15 @@ class _Race:
             roofline_fraction=limit.seconds / kernel if limit.seconds else None,
             bound=limit.bound if limit.seconds else None,
             bandwidth_gb_s=limit.bandwidth / 1e9 if limit.seconds else None,
+            kernel_mb=_megabytes(self.needs.get("candidate"), weights),
+            eager_mb=_megabytes(self.needs.get("eager"), weights),
             rivals=tuple(self._rival(name) for name in self.lanes if name not in ("candidate", "eager", "compiled")),
             noise=noise,
             rounds=len(candidate),
             threads=threads,
             cache="cold" if self.device else "warm",
         )
+
+
+def _megabytes(count: int | None, weights: int) -> float | None:
+    return None if count is None else (count + weights) / 1e6

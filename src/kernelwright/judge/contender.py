@@ -78,6 +78,7 @@ class Rival:
         if mode != "eager":
             _prepare_compiler(Path.cwd())
             self.model = MODES[mode](self.model) if mode in MODES else _plugged_in(mode)(self.model)
+        self.stopwatch.start()
 
 
 MODES: dict[str, Callable[[Any], Any]] = {

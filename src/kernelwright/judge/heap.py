@@ -25,6 +25,20 @@ _libc.free.argtypes = [ctypes.c_void_p]
 _memset, _open, _read, _close = ctypes.memset, os.open, os.read, os.close
 
 
+class _Allocated(ctypes.Structure):
+    """`struct mallinfo2` of glibc's malloc.h."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    )
+
+
+_mallinfo = getattr(_libc, "mallinfo2", None)  # since glibc 2.33
+if _mallinfo is not None:
+    _mallinfo.restype = _Allocated
+
+
 def map_large_blocks() -> None:
     """From now on, blocks of many megabytes are mapped one by one in this process and unmapped when they are freed."""
     if hasattr(_libc, "mallopt"):  # glibc; others give memory back by themselves
@@ -76,3 +90,11 @@ def own_bytes() -> int:
     finally:
         _close(file)
     return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+
+
+def allocated_bytes() -> int:
+    """What is allocated and not freed; 0 where the allocator does not say."""
+    if _mallinfo is None:
+        return 0
+    told = _mallinfo()
+    return int(told.uordblks + told.hblkhd)

@@ -102,6 +102,20 @@ class Lane:
         claimed = nanoseconds * 1e-9
         return Block(claimed / calls, calls, claimed, wall, preparing, first / nanoseconds)
 
+    def weigh(self, header: dict[str, Any], fd: int, align: int) -> int | None:
+        """Bytes that one call needs: inputs, outputs, temporaries, and what calls before it have left for the next (packed weights,
+        buffers). None where the system does not say. The lane is left stopped."""
+        self.worker.resume()
+        process = self._processes()[0]
+        kept = self._ask({"op": "time_release", "trim": True})[0].get("kept")
+        before = family.forget_peak(process)
+        self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
+        family.forget_peak(process)  # the inputs are there twice while they are copied
+        self._timed({"op": "time_go"}, [])
+        most = family.peak_bytes(process)
+        self.rest()
+        return kept + most - before if isinstance(kept, int) and before is not None and most is not None else None
+
     def fetch_outputs(self, *, prompt: bool) -> tuple[Message, list[int]]:
         """The outputs of all calls of the last block; the descriptors become the caller's. All of them at once and (`prompt`)
         right after the block: who computes an output only when it is asked for then needs the whole block's time here."""

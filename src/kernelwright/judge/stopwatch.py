@@ -27,7 +27,7 @@ import torch
 
 from kernelwright.judge import bundle
 from kernelwright.judge.channel import ChannelGarbage, Message
-from kernelwright.judge.heap import Reserve
+from kernelwright.judge.heap import Reserve, allocated_bytes, give_back
 
 Call = Callable[[Sequence[Any]], Any]
 
@@ -63,6 +63,11 @@ class Stopwatch:
         self._probe: list[Any] = []
         self._positions: list[Any] = []
         self._reserve = Reserve()
+        self._empty_handed = allocated_bytes()
+
+    def start(self) -> None:
+        """The model is there and has not been called: what is allocated from now on is what its calls need."""
+        self._empty_handed = allocated_bytes()
 
     def handle(self, message: Message, fds: Sequence[int]) -> tuple[Message, list[int]]:
         """Answer one `time_*` message; the caller sends the reply and then closes the returned descriptors."""
@@ -79,7 +84,9 @@ class Stopwatch:
             return self.outputs(int(message["call"]), whole=message.get("whole") is True)
         if op == "time_release":
             self.release()
-            return {"ok": True}, []
+            if message.get("trim") is True:
+                give_back()
+            return {"ok": True, "kept": max(0, allocated_bytes() - self._empty_handed)}, []
         raise ChannelGarbage(f"unknown request {op!r}")
 
     def prepare(self, header: dict[str, Any], fd: int, align: int, skew: bool = False) -> int:

@@ -60,6 +60,9 @@ class Timing(Frozen):
     """What the roofline is made of."""
     bandwidth_gb_s: float | None = None
     """What memory gave at most in the rounds of this measurement."""
+    kernel_mb: float | None = None
+    eager_mb: float | None = None
+    """Memory of a call at its peak: weights, inputs, outputs, temporaries, and what is kept between calls (packed weights)."""
     noise: float
     rounds: int
     cache: Literal["warm", "cold"] = "warm"

@@ -1,0 +1,92 @@
+"""Whether `--effort quick` picks the right design without measuring: its first design against all of them, raced.
+
+    python bench/quick_choice.py [--suites core,fused] [--every N] [--out bench/results/quick_choice.jsonl] [--report]
+
+The designs of a task are those among which `tune` searches; each is written as it is designed and raced beside the others in the
+judge's own lanes, a dozen rounds in turn. The first, which is what `generate --effort quick` writes, was the right choice if none is
+more than 5 % faster. One line a task, written when it is done; a task that has a line is not raced again. Designs with the same code
+count once, and a task with one design only says nothing about choosing: both counts are reported.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from kernelwright.agents.drafts import Drafter
+from kernelwright.errors import KernelwrightError
+from kernelwright.judge import Judge
+from kernelwright.judge.heat import FINAL, Heat
+from kernelwright.search.point import Point
+from kernelwright.search.station import Station
+from kernelwright.suites import SuiteTask, load
+from kernelwright.task import Task
+
+SLACK = 1.05
+Line = dict[str, Any]
+
+
+def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
+    """One task's line."""
+    line: Line = {"suite": suite, "task": task.name, "family": task.family, "date": date.today().isoformat()}
+    whole = Task.from_source(task.source, path=f"{task.name}.py")
+    try:
+        with Station(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
+            written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
+        kernels = list({made.code: made.kernel for made in written if made is not None}.values())
+        if len(kernels) < 2 or written[0] is None:
+            return {**line, "designs": len(kernels)}
+        with Heat(judge, whole) as heat:
+            places = heat.race(kernels, FINAL)
+    except KernelwrightError as error:
+        return {**line, "error": str(error)}
+    first, *others = (place.seconds for place in places)
+    if first is None:
+        return {**line, "error": places[0].fault}
+    best = min(first, *(seconds for seconds in others if seconds is not None))
+    milliseconds = [seconds and seconds * 1e3 for seconds in (first, *others)]
+    return {**line, "designs": len(kernels), "ms": milliseconds, "loses": first / best, "load": round(os.getloadavg()[0], 1)}
+
+
+def report(lines: list[Line]) -> str:
+    """How often the first design was right, and the others by name."""
+    chosen = [line for line in lines if "loses" in line]
+    wrong = sorted((line for line in chosen if line["loses"] > SLACK), key=lambda line: -line["loses"])
+    single = sum(line.get("designs") == 1 for line in lines)
+    right, total = len(chosen) - len(wrong), len(chosen)
+    rows = [
+        f"quick picked the right design in {right} of {total} tasks with several designs; {single} more have one design only"
+    ]
+    rows += [
+        f"- {line['suite']}/{line['task']}: {line['loses']:.2f}x slower than the best of {line['designs']}" for line in wrong
+    ]
+    rows += [f"- {line['suite']}/{line['task']}: {line['error']}" for line in lines if "error" in line]
+    return "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suites", default="core,fused")
+    parser.add_argument("--every", type=int, default=1, help="every so many tasks")
+    parser.add_argument("--out", type=Path, default=Path("bench/results/quick_choice.jsonl"))
+    parser.add_argument("--report", action="store_true", help="measure nothing, print what is there")
+    chosen = parser.parse_args()
+    lines: list[Line] = [json.loads(line) for line in chosen.out.read_text().splitlines()] if chosen.out.exists() else []
+    done = {(line["suite"], line["task"]) for line in lines}
+    tasks = [(suite, task) for suite in chosen.suites.split(",") for task in load(suite)][:: chosen.every]
+    missing = [(suite, task) for suite, task in tasks if (suite, task.name) not in done and not chosen.report]
+    with Judge() as judge, Drafter() as drafter:
+        for suite, task in missing:
+            lines.append(raced(task, suite, judge, drafter))
+            with chosen.out.open("a") as file:
+                file.write(json.dumps(lines[-1]) + "\n")
+            print(json.dumps(lines[-1]), flush=True)
+    print(report(lines))
+
+
+if __name__ == "__main__":
+    main()
