@@ -5,6 +5,7 @@
 3. assemble.py    decides which values are realised, and collects kernels into a Sketch
 4. nest.py        one kernel's iteration space: scalar expressions (scalar.py) over atoms (coords.py), split, identified, merged
 5. schedule.py    flat, rows or columns: what is a parallel loop, a tile axis, a sequential loop; emit.py writes tiles
+                  (separate.py: windows folded row by row, then column by column)
 6. contract.py    contractions are left to the families of contraction/, joined by the hooks of fuse.py (contract: hooks.py)
 """
 

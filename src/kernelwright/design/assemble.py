@@ -149,7 +149,9 @@ def _kernel(workshop: Workshop, roots: list[v.Value]) -> None:
         nest = build(tracer, [(r, workshop.placed[id(r)]) for r in roots], section)
         schedule.refuse_waste(nest, workshop.cores)
         chosen = schedule.plan(nest)
-        bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view, {t.name for t in workshop.tensors})))
+        taken = {t.name for t in workshop.tensors}
+        lines = workshop.captured.dsl == "cpp"
+        bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view, taken, lines=lines)))
         workshop.cost += schedule.cost(nest)
     together = _joined(workshop, roots)
     if len(together) > 1:

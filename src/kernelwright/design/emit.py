@@ -17,6 +17,7 @@ from kernelwright.design import values as v
 from kernelwright.design.coords import Atom, Coord, Datum, Div
 from kernelwright.design.hooks import Names
 from kernelwright.design.scalar import Expr, walk_all
+from kernelwright.design.separate import Separated
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 from kernelwright.sketch.symbolic import add, mul, simplify
@@ -103,6 +104,15 @@ class LoopedReduce:
     atoms: tuple[Atom, ...] = ()
 
 
+@dataclass(frozen=True)
+class LineReduce:
+    """How a reduction over windows is run in lines: loops over the rows of a window, then over its columns."""
+
+    how: Separated
+    rows: LoopedReduce
+    columns: LoopedReduce
+
+
 @dataclass
 class Emitter:
     """Turns expressions into tiles for one kernel."""
@@ -117,6 +127,7 @@ class Emitter:
     batches: dict[Expr, list[Expr]] = field(default_factory=dict)
     moments: dict[Expr, tuple[Expr, Expr]] = field(default_factory=dict)  # sum and centred sum of squares made in one walk
     stems: dict[Expr, str] = field(default_factory=dict)
+    separated: dict[Expr, LineReduce] = field(default_factory=dict)
 
     def count(self, roots: list[Expr]) -> None:
         """Notes how often each expression is used, so that shared ones get a name."""
@@ -164,6 +175,8 @@ class Emitter:
             return self._access(e, block)
         if e.kind == "slot":
             return self._slot(e)
+        if e in self.separated:
+            return self._run_lines(e, self.separated[e], block)
         if e.kind == "reduce" and e in self.looped:
             return self._run_loop(e, block)
         if e.kind == "arg" and e in self.looped:
@@ -247,6 +260,42 @@ class Emitter:
         for member, names in zip(batch, accumulators, strict=True):
             block.tiles[member] = (nodes.Var(names[-1]), self.rank)
         return block.tiles[e]
+
+    def _run_lines(self, e: Expr, lines: LineReduce, block: Block) -> tuple[Tile, int]:
+        """Folds the rows of all windows into one line that neighbouring windows share, and then the columns of each window."""
+        how, op = lines.how, e.data[0]
+        binding = block.lookup(how.along)
+        assert isinstance(binding, Dim)
+        assert isinstance(binding.extent, Int)
+        length = how.length(binding.extent.value)
+        largest = binding.largest * how.step + (how.window.extent - 1) * how.reach
+        across = Dim(binding.dim, mul(Int(how.step), binding.start), Int(length), largest)
+        inside = Block({how.line: across}, block)
+        extents = [self._extent(d, e.free, block) for d in range(self.rank)]
+        line, made = self.names.fresh("line"), self.names.fresh(STEM[op])
+        shape = tuple(Int(length) if d == binding.dim else extent for d, extent in enumerate(extents))
+        start = neutral(op, e.dtype)
+        block.statements.append(nodes.Assign(line, nodes.Full(shape, start, e.dtype, "accumulator")))
+
+        def fold_row(inner: Block) -> None:
+            x, _ = self.tile(how.operand, inner)
+            inner.statements.append(nodes.Assign(line, nodes.Binary(COMBINE[op], nodes.Var(line), x)))
+
+        def fold_column(inner: Block) -> None:
+            at = inner.lookup(how.window)
+            assert isinstance(at, Loop)
+            spans = [
+                Span(mul(Int(how.reach), at.index), extent, Int(how.step)) if d == binding.dim else Span(Int(0), extent)
+                for d, extent in enumerate(extents)
+            ]
+            part = nodes.Part(nodes.Var(line), tuple(spans))
+            inner.statements.append(nodes.Assign(made, nodes.Binary(COMBINE[op], nodes.Var(made), part)))
+
+        lines.rows.run(inside, fold_row)
+        block.statements += inside.statements
+        block.statements.append(nodes.Assign(made, nodes.Full(tuple(extents), start, e.dtype, "accumulator")))
+        lines.columns.run(block, fold_column)
+        return nodes.Var(made), self.rank
 
     def _run_moments(self, total: Expr, squares: Expr, block: Block) -> None:
         """Sum and centred sum of squares in one walk: each chunk gives its own mean and spread, which are merged into those of the

@@ -17,6 +17,9 @@ from kernelwright.design import values as v
 from kernelwright.design.coords import Atom, Coord, Datum, Div, Mod, atom_coord, flatten
 from kernelwright.design.scalar import Arena, Expr, Tracer, coords_of, walk_all
 
+Access = tuple[str, tuple[int, ...], v.Coords]
+"""A tensor, the shape that it is seen under, and a coordinate for each of its axes."""
+
 
 @dataclass
 class Nest:
@@ -202,24 +205,25 @@ def _unbounded(c: Coord) -> bool:
 
 def to_runs(nest: Nest) -> None:
     """Flattens neighbouring axes of every access whose coordinates are provably inside, into one axis each."""
+    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), flat_runs))
 
-    def runs(data: tuple[str, tuple[int, ...], v.Coords]) -> tuple[str, tuple[int, ...], v.Coords]:
-        tensor, shape, coords = data
-        sizes: list[int] = []
-        flat: list[Coord] = []
-        last_inside = False
-        for extent, c in zip(shape, coords, strict=True):
-            inside = in_bounds(c, extent) and not _unbounded(c)
-            if inside and last_inside:
-                flat[-1] = flatten((flat[-1], c), (sizes[-1], extent))
-                sizes[-1] *= extent
-            else:
-                sizes.append(extent)
-                flat.append(c)
-            last_inside = inside
-        return tensor, tuple(sizes), tuple(flat)
 
-    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), runs))
+def flat_runs(data: Access) -> Access:
+    """An access whose neighbouring axes are flattened where the coordinates are provably inside."""
+    tensor, shape, coords = data
+    sizes: list[int] = []
+    flat: list[Coord] = []
+    last_inside = False
+    for extent, c in zip(shape, coords, strict=True):
+        inside = in_bounds(c, extent) and not _unbounded(c)
+        if inside and last_inside:
+            flat[-1] = flatten((flat[-1], c), (sizes[-1], extent))
+            sizes[-1] *= extent
+        else:
+            sizes.append(extent)
+            flat.append(c)
+        last_inside = inside
+    return tensor, tuple(sizes), tuple(flat)
 
 
 def merge_atoms(nest: Nest) -> None:
@@ -288,18 +292,14 @@ def _merge(nest: Nest, p: Atom, q: Atom) -> None:
 
 def refine(nest: Nest) -> None:
     """Cuts flat axes into one view axis per atom, as far as the coefficients allow."""
+    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), cut_axes))
 
-    def cut(data: tuple[str, tuple[int, ...], v.Coords]) -> tuple[str, tuple[int, ...], v.Coords]:
-        tensor, shape, coords = data
-        sizes: list[int] = []
-        pieces: list[Coord] = []
-        for extent, c in zip(shape, coords, strict=True):
-            for size, piece in _cut_axis(extent, c):
-                sizes.append(size)
-                pieces.append(piece)
-        return tensor, tuple(sizes), tuple(pieces)
 
-    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), cut))
+def cut_axes(data: Access) -> Access:
+    """An access with flat axes cut into one view axis per atom."""
+    tensor, shape, coords = data
+    pieces = [piece for extent, c in zip(shape, coords, strict=True) for piece in _cut_axis(extent, c)]
+    return tensor, tuple(size for size, _ in pieces), tuple(piece for _, piece in pieces)
 
 
 def _cut_axis(extent: int, c: Coord) -> list[tuple[int, Coord]]:

@@ -15,10 +15,11 @@ from dataclasses import dataclass, field
 
 from kernelwright.design import values as v
 from kernelwright.design.coords import Atom, Div, Mod
-from kernelwright.design.emit import Block, Dim, Emitter, Loop, LoopedReduce
+from kernelwright.design.emit import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
 from kernelwright.design.hooks import Names
 from kernelwright.design.nest import Nest
 from kernelwright.design.scalar import Expr, MustRealise, walk_all
+from kernelwright.design.separate import separate
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Index, Int, Sym
 
@@ -309,9 +310,15 @@ def _columns(
 
 
 def write(
-    nest: Nest, chosen: Plan, declare_view: Callable[[str, tuple[int, ...]], str], taken: set[str] | None = None
+    nest: Nest,
+    chosen: Plan,
+    declare_view: Callable[[str, tuple[int, ...]], str],
+    taken: set[str] | None = None,
+    *,
+    lines: bool = False,
 ) -> tuple[nodes.Statement, ...]:
-    """The kernel's body for a plan; `taken` are names of tensors that no tile may have."""
+    """The kernel's body for a plan; `taken` are names of tensors that no tile may have. `lines`: parts of a tile are cheap to read
+    again, so windows may be folded one axis after another."""
     names = Names(set(taken or ()))
     dims = {a: i for i, a in enumerate(chosen.tile)}
     emitter = Emitter(len(dims), names, declare_view)
@@ -319,6 +326,8 @@ def write(
     outer = Block({})
     walker = Walker(chosen, dims, names)
     _arrange_loops(nest, chosen, emitter, walker)
+    if lines and chosen.form == "columns":
+        _arrange_lines(nest, chosen, emitter, walker)
 
     def inside(block: Block) -> None:
         walked = [a for a in (*chosen.loops, *chosen.chunked) if a in nest.domain]
@@ -352,6 +361,21 @@ def _arrange_loops(nest: Nest, chosen: Plan, emitter: Emitter, walker: Walker) -
         total = _centred_on(e)
         if total in emitter.looped and any(a in chosen.tile for a in bound_atoms(e)) and total.free == e.free:
             emitter.moments[e] = emitter.moments[total] = (total, e)
+
+
+def _arrange_lines(nest: Nest, chosen: Plan, emitter: Emitter, walker: Walker) -> None:
+    """Tells the emitter which reductions over windows are made in lines."""
+
+    def walking(*atoms: Atom) -> LoopedReduce:
+        return LoopedReduce(lambda block, body: walker.walk(block, list(atoms), body), atoms)
+
+    along = list(chosen.tile)[-1]
+    for e in list(emitter.looped):
+        how = separate(nest.arena, e, along) if set(bound_atoms(e)) <= set(chosen.loops) else None
+        if how is not None and along in nest.domain:
+            rows = [a for a in chosen.loops if a in how.rows]
+            emitter.separated[e] = LineReduce(how, walking(*rows), walking(how.window))
+            emitter.count([how.operand])
 
 
 def _centred_on(e: Expr) -> Expr | None:

@@ -423,6 +423,7 @@ class Lines:
         self.lines: list[list[str]] = [[] for _ in range(depth + 1)]
         self.names: dict[Scalar, str] = {}
         self.elements = elements
+        self.asks_outer = False  # in an interior, the guards that do not change in the innermost loop are asked all the same
 
     def count(self, roots: list[Scalar]) -> None:
         """Counts uses, so that what is used once stays inside its consumer."""
@@ -463,15 +464,19 @@ class Lines:
     def _body(self, scalar: Scalar, interior: bool) -> str:
         texts = [self.write(arg, scalar.level, interior) for arg in scalar.args]
         text = fill(scalar.template, texts)
-        guards = [*scalar.always]
-        if not interior or scalar.level < self.depth:
-            guards += scalar.guards
+        guards = [*scalar.always, *self.asked(scalar, interior)]
         if guards:
             # `&`, not `&&`: a loop without branches vectorises, and the load itself stays conditional
             tests = " & ".join(_closed(self.write(g, scalar.level, interior)) for g in guards)
             pad = self.write(scalar.pad, scalar.level, interior) if isinstance(scalar.pad, Scalar) else scalar.pad
             text = f"{tests if len(guards) > 1 else f'({tests})'} ? {_closed(text)} : {_closed(pad)}"
         return text
+
+    def asked(self, scalar: Scalar, interior: bool) -> tuple[Scalar, ...]:
+        """The guards of a scalar that have to be tested, in a border or in an interior of the innermost loop."""
+        if not interior or scalar.level < self.depth:
+            return scalar.guards
+        return tuple(guard for guard in scalar.guards if guard.level < self.depth) if self.asks_outer else ()
 
     def _fresh(self, stem: str) -> str:
         """The sketch's own name for a value where it has one, else t1, t2 …"""

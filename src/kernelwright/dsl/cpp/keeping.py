@@ -68,6 +68,8 @@ def decide(root: Block, keep_cost: float = Knobs.keep_cost) -> Usage:
             usage.anchors.setdefault(operand, set()).update(through)
             if value.op in ("binary", "where") and value not in stacked and _repeated(operand, value):
                 usage.anchors[operand].add((value, value.home))
+            if value.op == "part" and usage.consumers.get(operand, 0) > 1:  # windows of one tile: each would compute it anew
+                usage.anchors[operand].add((value, value.home))
             if value.op == "argsort":
                 operand.kept = operand.kept or operand.op not in ("stored", *HEAVY)
     usage.values.reverse()

@@ -184,15 +184,47 @@ class Nest:
         if streamed := self.streamed():
             self.write_streamed(streamed)
             return
-        variants = self.variants()
-        opened = self.open_outer(self.loops[:-1])
         pragma = "" if self.ordered() else "#pragma omp simd\n"
         low = _extreme("max_of", ["0", *inner.low])
         high = _extreme("min_of", [to_c(inner.extent), *inner.high])
-        for begin, end, interior in self.split(low, high):
-            self.out.append(f"{pragma}for (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
-            self.out += [*variants[interior], "}"]
+        if self.elems.borders and self.splits():
+            self.write_interior(vectors, low, high, pragma)
+            return
+        body = self.finish(interior=False)
+        opened = self.open_outer(self.loops[:-1])
+        self.out += [f"{pragma}for (int64_t {inner.var} = {low}; {inner.var} < {high}; ++{inner.var}) {{", *body, "}"]
         self.out += ["}"] * opened
+
+    def write_interior(self, vectors: VectorBody, low: str, high: str, pragma: str) -> None:
+        """Every element on its own: a border, an interior in which no load leaves its tensor along the innermost axis, a border.
+        In the interior, tests that hold for the whole row are made once; if one fails, its loads are left out one by one."""
+        inner = self.loops[-1]
+        begin, end = self._name("inside"), self._name("beyond")
+        explicit = vectors.fits(split=True)
+
+        def piece(start: str, stop: str, body: list[str]) -> list[str]:
+            return [f"{pragma}for (int64_t {inner.var} = {start}; {inner.var} < {stop}; ++{inner.var}) {{", *body, "}"]
+
+        def interior() -> list[str]:
+            body = self.finish(interior=True)
+            if not explicit:
+                return piece(begin, end, body)
+            return ["{", *vectors.write(begin, end, body, None, {}, self.around.knobs.abreast), "}"]
+
+        border = self.finish(interior=False)
+        clear = interior()
+        self.lines.asks_outer = True
+        tests, _ = self.border_tests()
+        partly = interior() if tests else []
+        self.lines.asks_outer = False
+        opened = self.open_outer(self.loops[:-1])
+        self.interior_bounds(low, high, begin, end)
+        self.out += piece(low, begin, border)
+        if tests:
+            self.out += [f"if ({' && '.join(f'{to_c(p)} >= 0' for p in tests)}) {{", *clear, "} else {", *partly, "}"]
+        else:
+            self.out += clear
+        self.out += [*piece(end, high, border), *["}"] * opened]
 
     def write_vectors(self, vectors: VectorBody) -> None:
         """Every element on its own, in explicit vectors."""
@@ -266,26 +298,40 @@ class Nest:
             isinstance(r, Put) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.roots
         )
 
-    def interior(self, low: str, high: str) -> tuple[str, str] | None:
-        """Writes the bounds of the innermost range in which all loads are inside; None if there is no such split."""
+    def border_tests(self) -> tuple[list[Poly], list[Poly]]:
+        """The conditions of guarded loads: those that hold for whole rows, and those that the innermost loop decides."""
+        conditions = list(dict.fromkeys(self.elems.borders))
+        outer = [p for p in conditions if self.elems.level(p) < len(self.loops) and self.loops[-1].var not in p.names]
+        return outer, [p for p in conditions if p not in outer]
+
+    def splits(self) -> bool:
+        """Whether the innermost range has an interior: every condition that changes along it is a bound of it."""
+        factors = [p.coefficient(self.loops[-1].var) for p in self.border_tests()[1]]
+        return all(factor is not None and factor.constant for factor in factors)
+
+    def interior_bounds(self, low: str, high: str, begin: str, end: str) -> None:
+        """Writes the bounds of the innermost range in which all loads are inside along it."""
         inner = self.loops[-1]
-        lows, highs, tests = [low], [high], []
-        for p in dict.fromkeys(self.elems.borders):
-            if self.elems.level(p) < len(self.loops) and inner.var not in p.names:
-                tests.append(p)
-                continue
+        lows, highs = [low], [high]
+        for p in self.border_tests()[1]:
             factor = p.coefficient(inner.var)
-            if factor is None or not factor.constant:
-                return None
+            assert factor is not None
+            assert factor.constant
             (lows if factor.constant > 0 else highs).append(_solve(p, inner.var, factor.constant))
-        begin, end = self._name("inside"), self._name("beyond")
         self.out.append(f"// from {begin} up to {end} no load leaves its tensor")
         self.out.append(f"const int64_t {begin} = min_of<int64_t>({_extreme('max_of', lows)}, {high});")
-        stop = f"max_of<int64_t>({_extreme('min_of', highs)}, {begin})"
-        if tests:
+        self.out.append(f"const int64_t {end} = max_of<int64_t>({_extreme('min_of', highs)}, {begin});")
+
+    def interior(self, low: str, high: str) -> tuple[str, str] | None:
+        """Writes the bounds of the innermost range in which all loads are inside, empty where a test of the whole row fails; None
+        if there is no such split."""
+        if not self.splits():
+            return None
+        begin, end = self._name("inside"), self._name("beyond")
+        self.interior_bounds(low, high, begin, end)
+        if tests := self.border_tests()[0]:
             held = " && ".join(f"{to_c(p)} >= 0" for p in tests)
-            stop = f"{held} ? {stop} : {begin}"
-        self.out.append(f"const int64_t {end} = {stop};")
+            self.out[-1] = self.out[-1].replace(" = ", f" = !({held}) ? {begin} : ", 1)
         return begin, end
 
     def split(self, low: str, high: str) -> list[tuple[str, str, bool]]:

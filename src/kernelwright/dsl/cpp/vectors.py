@@ -51,13 +51,14 @@ class VectorBody:
 
     # ------------------------------------------------------------ may it be written?
 
-    def fits(self) -> bool:
-        """True if every root and every scalar that changes in the innermost loop can be a vector of floats."""
+    def fits(self, *, split: bool = False) -> bool:
+        """True if every root and every scalar that changes in the innermost loop can be a vector of floats; `split`: in an interior
+        of the loop, where no guard of its own has to be asked."""
         nest = self.nest
         extent = self.inner.extent.constant
         if extent is not None and extent < SHORTEST:
             return False
-        if nest.ordered() or nest.elems.borders or nest.inner_tests or not self._roots_fit():
+        if nest.ordered() or (nest.elems.borders and not split) or nest.inner_tests or not self._roots_fit():
             return False
         seen: set[Scalar] = set()
         return all(self._fits(scalar, seen) for scalar in nest.values)
@@ -88,7 +89,11 @@ class VectorBody:
         if scalar.level < depth or scalar in seen:
             return True
         seen.add(scalar)
-        if scalar.guards or scalar.always or scalar.dtype not in (DType.f32, DType.bool):
+        if scalar.always or scalar.dtype not in (DType.f32, DType.bool):
+            return False
+        if scalar.guards and scalar.dtype is not DType.f32:
+            return False
+        if isinstance(scalar.pad, Scalar) and not self._fits(scalar.pad, seen):
             return False
         if scalar.place is not None:
             return scalar.dtype is DType.f32 and self._contiguous(
@@ -133,6 +138,13 @@ class VectorBody:
                 for arg in scalar.args
             ]
             text = fill(_RENAMED.sub(lambda match: _OWN[match.group(0)], scalar.template), texts)
+            if scalar.template == "{0}" and scalar.args[0].level < depth:  # only whether it is read changes in the loop
+                text = f"splat({text})"
+        if guards := self.nest.lines.asked(scalar, True):
+            tests = " && ".join(self.nest.lines.write(guard, depth, True) for guard in guards)
+            pad = self.value(scalar.pad) if isinstance(scalar.pad, Scalar) else scalar.pad
+            uniform = not isinstance(scalar.pad, Scalar) or scalar.pad.level < depth
+            text = f"({tests} ? {text} : {f'splat({pad})' if uniform else pad})"
         if scalar.uses > 1 or scalar.hint or len(text) > 90:
             name = self.nest.lines._fresh(scalar.hint)
             kind = "Vector" if scalar.dtype is DType.f32 else "auto"
@@ -173,9 +185,17 @@ class VectorBody:
 
     def _parts(self, abreast: int, body: list[str]) -> list[str]:
         if abreast == 1:
-            return [f"const int64_t {self.inner.var} = {self.start};", *body]
+            return [f"const int64_t {self.inner.var} = {self.last or self.start};", *body]
         head = f"#pragma GCC unroll {abreast}\nfor (int part = 0; part < {abreast}; ++part) {{"
         return [head, f"const int64_t {self.inner.var} = {self.start} + part * WIDE;", *body, "}"]
+
+    def _repeatable(self) -> bool:
+        """Whether elements may be made twice: nothing that is written here is read here too."""
+        places = self.nest.elems.places
+        written = {place.memory for place in places if place.writes}
+        return not any(isinstance(root, Fold) for root in self.nest.roots) and not any(
+            place.memory in written for place in places if not place.writes
+        )
 
     def _closed(self, text: str) -> str:
         return text if re.fullmatch(r"\w+", text) else f"({text})"
@@ -192,15 +212,16 @@ class VectorBody:
     ) -> list[str]:
         """The loop: whole groups of vectors, then single ones, and the elements that are left (`tail`)."""
         nest, var = self.nest, self.inner.var
-        self.start = nest._name("start")
+        self.start, self.last = nest._name("start"), ""
         out = [f"int64_t {self.start} = {low};"]
         if streamed is not None:
             memory, offset = self.place(streamed)
             apart = f"uintptr_t(&{memory}[{to_c(offset)}]) % sizeof(Vector)"
             out.append(f"for (int64_t {var} = {self.start}; {var} < {high} && {apart}; ++{var}, ++{self.start}) {{")
             out += [*tail, "}"]
-        extent = self.inner.extent.constant
-        even = low == "0" and extent is not None and high == str(extent) and streamed is None
+        extent = self.inner.extent.constant if (low, high) == ("0", to_c(self.inner.extent)) else None
+        even = extent is not None and streamed is None
+        again = streamed is None and not lanes and self._repeatable()
         for count in dict.fromkeys([abreast, 1]):
             if count == 1 and abreast > 1 and even and extent is not None and extent % (abreast * 16) == 0:
                 continue
@@ -208,9 +229,16 @@ class VectorBody:
             fetched = fetches(nest, self.inner, self.start, step) if count == abreast else []
             # written out whole, a short loop would read its row in another order, which the hardware cannot fetch ahead
             together = "#pragma GCC unroll 1\n" if lanes and count > 1 else ""
-            out.append(f"{together}for (; {self.start} + {step} <= {high}; {self.start} += {step}) {{")
+            head = f"for (; {self.start} + {step} <= {high}; {self.start} += {step})"
+            if count == 1 and again and not (even and extent is not None and extent % 16 == 0):
+                # what is left is less than a vector: the last one begins earlier, and makes some elements a second time
+                self.last = f"min_of<int64_t>({self.start}, {high} - WIDE)"
+                room = "" if extent is not None else f"if ({high} - {low} >= WIDE) "
+                head = f"{room}for (; {self.start} < {high}; {self.start} += WIDE)"
+            out.append(f"{together}{head} {{")
             out += [*self.step(count, streamed, fetched, lanes), "}"]
-        if not even or extent is None or extent % 16:  # 16 floats: the widest vectors there are
+        whole = even and extent is not None and (extent % 16 == 0 or again)  # 16 floats: the widest vectors there are
+        if not whole:
             out += [f"for (int64_t {var} = {self.start}; {var} < {high}; ++{var}) {{", *tail, "}"]
         return out
 
