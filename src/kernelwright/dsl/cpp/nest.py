@@ -211,20 +211,23 @@ class Nest:
                 return piece(begin, end, body)
             return ["{", *vectors.write(begin, end, body, None, {}, self.around.knobs.abreast), "}"]
 
-        border = self.finish(interior=False)
+        tests, changing = self.border_tests()
+        if not changing:
+            begin, end = low, high
+        border = self.finish(interior=False) if changing else []
         clear = interior()
         self.lines.asks_outer = True
-        tests, _ = self.border_tests()
         partly = interior() if tests else []
         self.lines.asks_outer = False
         opened = self.open_outer(self.loops[:-1])
-        self.interior_bounds(low, high, begin, end)
-        self.out += piece(low, begin, border)
+        if changing:
+            self.interior_bounds(low, high, begin, end)
+            self.out += piece(low, begin, border)
         if tests:
             self.out += [f"if ({' && '.join(f'{to_c(p)} >= 0' for p in tests)}) {{", *clear, "} else {", *partly, "}"]
         else:
             self.out += clear
-        self.out += [*piece(end, high, border), *["}"] * opened]
+        self.out += [*(piece(end, high, border) if changing else []), *["}"] * opened]
 
     def write_vectors(self, vectors: VectorBody) -> None:
         """Every element on its own, in explicit vectors."""
