@@ -153,7 +153,7 @@ class _Build:
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
         warps = 4 if largest <= 2048 else 8 if largest <= 8192 or dots else 16
         text = head + doc + "\n".join(body) + "\n"
-        return Launch(name, text, used, grid, warps, _stages(body), self.kernel.once, tuple(constants.items()))
+        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, tuple(constants.items()))
 
     def _survey(self) -> Survey:
         survey = Survey()
@@ -250,17 +250,6 @@ class _Build:
             name = f"{stem}_kernel_{k}"
         self.taken.add(name)
         return name
-
-
-def _stages(body: list[str]) -> int:
-    """How many steps of a loop are under way at once: three where it loads for a product. Two where the places of an exact product's
-    operands are found by division (a convolution's windows): each step under way holds places and masks in registers, ptxas began to
-    spill with three (168 registers, with two 104 to 158), and without tensor cores one step's arithmetic is longer than a load."""
-    if not any("tl.dot(" in line for line in body):
-        return 2
-    exact = any('input_precision="ieee"' in line for line in body)
-    divided = any(line.startswith(" " * 8) and (" // " in line or " % " in line) for line in body)
-    return 2 if exact and divided else 3
 
 
 class _Dry(Program):
