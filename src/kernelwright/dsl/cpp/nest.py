@@ -14,6 +14,7 @@ from kernelwright.dsl.cfamily.values import PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
 from kernelwright.dsl.cpp.fetch import fetches
 from kernelwright.dsl.cpp.keeping import cost_of
+from kernelwright.dsl.cpp.merging import run_together
 from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
 from kernelwright.dsl.cpp.vectors import VectorBody, begin_lanes, end_lanes
 from kernelwright.sketch.nodes import DType
@@ -112,8 +113,8 @@ class Nest:
 
     def write(self) -> list[str]:
         """The C lines of the whole nest."""
-        axes = self.order()
-        self.loops = [Loop(self.vars[a], a, self.shape[a]) for a in axes]
+        axes, extents = run_together(self, self.order())
+        self.loops = [Loop(self.vars[a], a, extents[a]) for a in axes]
         self.elems = self.elements({loop.var: k + 1 for k, loop in enumerate(self.loops)})
         self.values = self.scalars(self.elems)
         self.lines = Lines(self.elems, len(self.loops), self.around.taken | {loop.var for loop in self.loops})
