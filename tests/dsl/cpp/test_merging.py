@@ -52,8 +52,8 @@ z = tensor([6, 20], f32, role="output")
 def work():
     for n in parallel(0, 6):
         tile = load(x[n, 0:8, 0:7, 0:20])
-        store(y[n, 0:8], reduce_sum(tile * tile, axis=(1, 2)))
-        store(z[n, 0:20], reduce_sum(tile, axis=(0, 1)))
+        store(y[n, 0:8], reshape(reduce_sum(tile * tile, axis=(1, 2)), [8]))
+        store(z[n, 0:20], reshape(reduce_sum(tile, axis=(0, 1)), [20]))
 
 returns(["y", "z"])
 """
