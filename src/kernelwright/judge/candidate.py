@@ -53,7 +53,7 @@ class Contender:
 
     def __init__(self, stages: Mapping[str, Any] | None = None) -> None:
         self.model: Any = None
-        self.stopwatch = Stopwatch(self.bare_call)
+        self.stopwatch = Stopwatch(self.call)
         self.held: list[Any] = []
         self.around: Any = _nothing
         self.stages = stages or {}
@@ -61,15 +61,11 @@ class Contender:
         """The module that makes a language run without its device (`Stage` in dsl/language.py)."""
 
     def call(self, inputs: Sequence[Any]) -> Any:
-        """The one way in which a kernel is ever called."""
-        with self.around, _no_grad():
-            return self.bare_call(inputs)
-
-    def bare_call(self, inputs: Sequence[Any]) -> Any:
-        """The same where gradients are off already: in the stopwatch, which does not charge a kernel for the judge's own Python."""
-        if self.stage is None:
+        """The one way in which a kernel is ever called, by the stopwatch, which turns gradients off: a kernel is not charged for the
+        judge's own Python."""
+        if self.stage is None and self.around is _nothing:
             return self.model(*inputs)
-        with self._scene(calling=True):
+        with self.around, self._scene(calling=True):
             return self.model(*inputs)
 
     def _scene(self, *, calling: bool) -> Any:
@@ -116,7 +112,7 @@ class Contender:
         args, kwargs = _unpack(message["init"], fd, writable=True)
         torch.set_num_threads(int(message["threads"]))
         if message.get("device"):
-            self.stopwatch = DeviceStopwatch(self.bare_call, str(message["device"]))
+            self.stopwatch = DeviceStopwatch(self.call, str(message["device"]))
         if message.get("stage"):
             self.stage = self.stages[message["stage"]]
             self.stage.install(message["target"])
