@@ -148,10 +148,10 @@ def _kernel(workshop: Workshop, roots: list[v.Value]) -> None:
         tracer = workshop.tracer(pinned=tuple(roots))
         nest = build(tracer, [(r, workshop.placed[id(r)]) for r in roots], section)
         schedule.refuse_waste(nest, workshop.cores)
-        chosen = schedule.plan(nest)
+        native = workshop.captured.dsl == "cpp"
+        chosen = schedule.plan(nest, workshop.cores if native else 0)
         taken = {t.name for t in workshop.tensors}
-        lines = workshop.captured.dsl == "cpp"
-        bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view, taken, lines=lines)))
+        bodies.append((chosen.form, schedule.write(nest, chosen, workshop.view, taken, lines=native)))
         workshop.cost += schedule.cost(nest)
     together = _joined(workshop, roots)
     if len(together) > 1:

@@ -12,7 +12,7 @@ from kernelwright.dsl.cfamily.polynomial import Poly, Ranges, combine, poly, to_
 from kernelwright.dsl.cfamily.types import COMPUTED, STORED, WIDTH, literal, neutral
 from kernelwright.dsl.cfamily.values import PickAccess, Storage, Value
 from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
-from kernelwright.dsl.cpp.fetch import fetches
+from kernelwright.dsl.cpp.fetch import PICKED, fetches, picked_rows
 from kernelwright.dsl.cpp.keeping import cost_of
 from kernelwright.dsl.cpp.merging import run_together
 from kernelwright.dsl.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
@@ -193,8 +193,25 @@ class Nest:
             return
         body = self.finish(interior=False)
         opened = self.open_outer(self.loops[:-1])
-        self.out += [f"{pragma}for (int64_t {inner.var} = {low}; {inner.var} < {high}; ++{inner.var}) {{", *body, "}"]
+        self.out += self.fetching(inner.var, low, high, "{0}", body, pragma)
         self.out += ["}"] * opened
+
+    def fetching(self, var: str, low: str, high: str, place: str, body: list[str], pragma: str) -> list[str]:
+        """The innermost loop; if it picks elements of a row, in pieces between which the next row is fetched. `place` says where in
+        its range the innermost axis is at a value of `var`."""
+        block = self._name("block")
+        ahead = picked_rows(self, self.loops[-1], place.format(block)) if pragma else []
+        if not ahead:
+            return [f"{pragma}for (int64_t {var} = {low}; {var} < {high}; ++{var}) {{", *body, "}"]
+        stop = f"min_of<int64_t>({block} + {PICKED}, {high})"
+        return [
+            f"for (int64_t {block} = {low}; {block} < {high}; {block} += {PICKED}) {{",
+            *ahead,
+            f"{pragma}for (int64_t {var} = {block}; {var} < {stop}; ++{var}) {{",
+            *body,
+            "}",
+            "}",
+        ]
 
     def write_interior(self, vectors: VectorBody, low: str, high: str, pragma: str) -> None:
         """Every element on its own: a border, an interior in which no load leaves its tensor along the innermost axis, a border.
@@ -284,9 +301,8 @@ class Nest:
         self.out.append(f"for (int64_t {start} = {low}; {start} < {high}; {start} += {strip}) {{")
         self.out.append(f"alignas(64) {STORED[tensor.dtype]} {line}[{strip}];")
         self.out.append(f"const int64_t {count} = {strip if fits else f'min_of<int64_t>({high} - {start}, {strip})'};")
-        self.out.append(f"#pragma omp simd\nfor (int64_t {at} = 0; {at} < {count}; ++{at}) {{")
-        self.out.append(f"const int64_t {inner.var} = {start} + {at};")
-        self.out += [*body, "}"]
+        here = f"const int64_t {inner.var} = {start} + {at};"
+        self.out += self.fetching(at, "0", count, f"({start} + {{0}})", [here, *body], "#pragma omp simd\n")
         offset = self.elems.offset(tensor, self.elems.positions(put.axes, self.index)).substitute({inner.var: poly(start)})
         self.out.append(f"stream(&{tensor.pointer}[{to_c(offset)}], {line}, {count});")
         self.out += ["}"] * (opened + 1)

@@ -63,9 +63,11 @@ def places_in_turn(
         return 1
     walks: dict[str, _Walk] = {}
     for tensor, axes in accesses:
-        if any(isinstance(axis, PickAccess) for axis in axes):
-            continue  # picked at run time: no order is better than another
         place = tensors[tensor]
+        if any(isinstance(axis, PickAccess) for axis in axes):
+            if isinstance(axes[-1], PickAccess) and any(_moves(axis, chain[-1].var) for axis in axes):
+                return 1  # picked from the next row in each iteration, which is fetched ahead
+            continue  # picked at run time from anywhere: no order is better than another
         walk = _walk(place, axes, chain, ranges)
         other = walks.get(place.pointer, walk)
         if walk is None or other is None or walk.moves != other.moves:
@@ -76,6 +78,12 @@ def places_in_turn(
     if None in bytes_of or math.prod(counts) < 8 * wish:
         return 1
     return wish if sum(n for n in bytes_of if n is not None) >= LEAST_BYTES else 1
+
+
+def _moves(axis: Access, var: str) -> bool:
+    """Whether a position along an axis follows a loop."""
+    at = axis.index if isinstance(axis, AtAccess) else axis.start if isinstance(axis, SpanAccess) else poly(0)
+    return var in at.names
 
 
 def _walked(walk: _Walk, trips: list[int]) -> int | None:
