@@ -12,6 +12,7 @@ import torch
 
 from kernelwright.design import design_module
 from kernelwright.dsl.cpp import kernel, lower
+from kernelwright.sketch.print import to_source
 
 
 class Wrapped(torch.nn.Module):
@@ -30,6 +31,13 @@ SCANS: dict[str, Callable[[Any], Any]] = {
     "product": lambda x: torch.cumprod(x, 1),
     "maximum": lambda x: torch.cummax(x, 1)[0],
     "minimum": lambda x: torch.cummin(x, 1)[0],
+    "sum from the end": lambda x: torch.cumsum(x.flip(1), 1).flip(1),
+    "product from the end": lambda x: torch.cumprod(x.flip(1), 1).flip(1),
+    "maximum from the end": lambda x: torch.cummax(x.flip(1), 1)[0].flip(1),
+    "sum of doubles from the end": lambda x: torch.cumsum(x.double().flip(1), 1).flip(1),
+    "what comes after": lambda x: torch.relu(torch.cumsum(x, 1) * 2.0 - x) + x[:, :1],
+    "its own columns": lambda x: torch.cumsum(x, 1) + torch.cumsum(x, 1).flip(1),
+    "across rows": lambda x: torch.cumsum(x, 0),
 }
 
 
@@ -42,7 +50,22 @@ def test_edges_of_long_rows(name: str) -> None:
     x[3, 8:] *= 1e20
     space = types.ModuleType("kernel")
     exec(compile(lower(design_module(Wrapped(SCANS[name]), (x,))[0].sketch), "kernel.py", "exec"), space.__dict__)
-    torch.testing.assert_close(space.ModelNew()(x), SCANS[name](x), rtol=1e-6, atol=0.0, equal_nan=True)
+    torch.testing.assert_close(space.ModelNew()(x), SCANS[name](x), rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+def test_scans_from_the_end_read_and_write_memory_in_its_order() -> None:
+    """And what is done to a scan is done to its pieces: nothing of a row's length is kept."""
+    x = torch.randn(900, 3000)
+    text = lower(design_module(Wrapped(SCANS["sum from the end"]), (x,))[0].sketch)
+    assert "stream(&out" in text
+    text = lower(design_module(Wrapped(lambda x: torch.cumsum(x, 1) - x), (x,))[0].sketch)
+    assert "stream(&out" in text
+    assert "[3000]" not in text.partition("static void")[2]
+
+
+def test_scans_across_rows_take_wide_blocks() -> None:
+    sketch = to_source(design_module(Wrapped(SCANS["across rows"]), (torch.randn(2048, 1024),))[0].sketch)
+    assert "i + 256" in sketch or "i + 128" in sketch or "i + 64" in sketch  # as many as there are cores
 
 
 @pytest.mark.parametrize(("rows", "streamed"), [(896, False), (1280, True)])

@@ -104,3 +104,15 @@ def test_large_tensors_are_fetched_ahead(name: str) -> None:
     module = types.ModuleType("kernel_under_test")
     exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
     torch.testing.assert_close(module.ModelNew()(x), function(x), rtol=1e-4, atol=1e-4)
+
+
+def test_the_next_row_is_fetched_while_one_is_picked_from() -> None:
+    """Also where the picks end in the middle of a piece; a row of which little is wanted is not fetched."""
+    torch.manual_seed(0)
+    x, i = torch.randn(700, 2000), torch.randint(0, 2000, (700, 1111))
+    text = made(lambda x, i: torch.gather(x, 1, i), x, i)
+    assert "__builtin_prefetch(&inputs_0[" in text
+    module = types.ModuleType("kernel_under_test")
+    exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
+    torch.testing.assert_close(module.ModelNew()(x, i), torch.gather(x, 1, i))
+    assert "__builtin_prefetch(&inputs_0[" not in made(lambda x, i: torch.gather(x, 1, i), x, i[:, :9].contiguous())

@@ -82,6 +82,10 @@ class Elements:
             self._made[key] = made
         return self._made[key]
 
+    def known(self, value: Value, index: Index, scalar: Scalar) -> None:
+        """Says what the element of `value` at `index` is, where a nest has made it by other means."""
+        self._made[(value.id, index)] = scalar
+
     def level(self, p: Poly) -> int:
         return max((self._level_of_name(name) for name in p.names), default=0)
 

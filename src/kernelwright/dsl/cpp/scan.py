@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelwright.dsl.cfamily import expressions
-from kernelwright.dsl.cfamily.polynomial import Poly, poly, to_c
+from kernelwright.dsl.cfamily.polynomial import Poly, combine, poly, to_c
 from kernelwright.dsl.cfamily.types import COMPUTED, FLOATS, WIDTH, literal, neutral
-from kernelwright.dsl.cfamily.values import PickAccess, SpanAccess, Storage, StoreEffect, Value
-from kernelwright.dsl.cpp.elements import Elements, Index, Lines
+from kernelwright.dsl.cfamily.values import HEAVY, PickAccess, SpanAccess, Storage, StoreEffect, Value
+from kernelwright.dsl.cpp.elements import Elements, Index, Lines, Scalar
 from kernelwright.dsl.cpp.nest import Nest
+from kernelwright.dsl.cpp.reach import reads
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ def scan(scheduler: Scheduler, value: Value) -> None:
 
 
 def into_tensor(scheduler: Scheduler, effect: StoreEffect) -> bool:
-    """Writes a scan whose one consumer is this store straight into the tensor, if its every element has a place there."""
-    value = effect.value
-    if value.op != "scan" or value.storage is not None or effect.mode != "set" or scheduler.usage.consumers.get(value) != 1:
+    """Writes a scan that only this store needs straight into the tensor, with what is done to each element on the way, if its
+    every element has a place there."""
+    value = _under(scheduler, effect)
+    if value is None or value.storage is not None or effect.mode != "set" or scheduler.usage.consumers.get(value) != 1:
         return False
     if any(isinstance(axis, PickAccess) for axis in effect.axes):
         return False
@@ -48,15 +50,42 @@ def into_tensor(scheduler: Scheduler, effect: StoreEffect) -> bool:
     if spans != len(value.shape) or trial.outside(tensor, trial.positions(effect.axes, nest.index)):
         return False
     scheduler.pre_make(value, set())
+    for other in scheduler.pending([effect.value]):
+        if other is not value:
+            scheduler.make(other)
     _write(scheduler, value, None, effect)
     return True
 
 
+def _under(scheduler: Scheduler, effect: StoreEffect) -> Value | None:
+    """The one scan of rows that a store is made of, if each of its elements goes into the element at its own place."""
+    if effect.value.op == "scan":
+        return effect.value
+    heavy = [v for v in scheduler.pending([effect.value]) if v.op in HEAVY]
+    if len(heavy) != 1 or heavy[0].op != "scan":
+        return None
+    found = heavy[0]
+    alike = effect.value.dtype is found.dtype is DType.f32 and effect.value.shape == found.shape
+    inside = effect.value
+    while inside is not found:
+        above = [v for v in inside.operands if reads(v, found)]
+        if inside.op not in ("unary", "binary", "where", "cast") or inside.kept or len(above) != 1:
+            return None
+        (inside,) = above
+        alike = alike and inside.shape == found.shape
+    return found if alike and _in_registers(found) else None
+
+
+def _in_registers(value: Value) -> bool:
+    """Whether rows are scanned in registers: those of floats along the last axis."""
+    op, axis, _, _ = value.data
+    last = all(extent.constant == 1 for extent in value.shape[axis + 1 :])
+    return last and op in RUNNING and value.args[0].dtype in FLOATS
+
+
 def _write(scheduler: Scheduler, value: Value, storage: Storage | None, effect: StoreEffect | None) -> None:
     job = _Job.of(scheduler, value, storage, effect)
-    op = value.data[0]
-    registers = op in RUNNING and value.args[0].dtype in FLOATS
-    if job.inner is None and registers:
+    if job.registers:
         scheduler.out += _rows(scheduler, job)
     else:
         scheduler.out += _steps(job)
@@ -73,11 +102,18 @@ class _Job:
     nest: Nest
     outer: list[int]
     inner: int | None
-    index: Index  # of the element, the scanned axis in scan order
+    registers: bool  # whether rows are scanned in registers, piece by piece
+    index: (
+        Index  # of the element, the scanned axis in scan order, or in the order of memory where rows are scanned in registers
+    )
     elements: Elements
     lines: Lines
     text: str  # the element as C
     body: list[str]  # lines it needs
+    piece: str  # the buffer of a piece of a row, and
+    at: str  # the place in it
+    done: str = ""  # what is stored for an element, if that is not the scanned one itself
+    doing: tuple[str, ...] = ()  # lines it needs
 
     @staticmethod
     def of(scheduler: Scheduler, value: Value, storage: Storage | None, effect: StoreEffect | None) -> _Job:
@@ -88,7 +124,8 @@ class _Job:
         outer = [a for a in others if a != inner]
         order = [*outer, axis, *([inner] if inner is not None else [])]
         extent = value.shape[axis]
-        at = poly(nest.vars[axis]) if not reverse else extent - 1 - poly(nest.vars[axis])
+        registers = _in_registers(value)
+        at = extent - 1 - poly(nest.vars[axis]) if reverse and not registers else poly(nest.vars[axis])
         if extent.constant == 1:
             at = poly(0)
         index = tuple(at if a == axis else p for a, p in enumerate(nest.index))
@@ -97,7 +134,30 @@ class _Job:
         lines = Lines(elements, len(order), scheduler.around.taken | set(nest.vars.values()))
         lines.count([element])
         text = lines.write(element, len(order), False)
-        return _Job(value, storage, effect, nest, outer, inner, index, elements, lines, text, lines.forget_inner())
+        piece, at_ = (scheduler.builder.fresh(stem) for stem in ("piece", "at"))
+        job = _Job(
+            value,
+            storage,
+            effect,
+            nest,
+            outer,
+            inner,
+            registers,
+            index,
+            elements,
+            lines,
+            text,
+            lines.forget_inner(),
+            piece,
+            at_,
+        )
+        if effect is not None and effect.value is not value:
+            elements.known(value, index, Scalar(f"{piece}[{at_}]", (), value.dtype, len(order)))
+            final = elements.of(effect.value, index)
+            lines.count([final])
+            job.done = lines.write(final, len(order), False)
+            job.doing = tuple(lines.forget_inner())
+        return job
 
     def opened(self) -> list[str]:
         """The outer loops, with the lines that belong into each."""
@@ -124,12 +184,14 @@ class _Job:
 
 
 def _rows(scheduler: Scheduler, job: _Job) -> list[str]:
-    """Pieces of a row, each computed by a SIMD loop and then scanned in registers, four doubles at a time."""
-    op, axis, _, exclusive = job.value.data
+    """Pieces of a row, each computed by a SIMD loop and then scanned in registers, four doubles at a time; a scan from the end takes
+    the last piece first, and each piece from its end."""
+    op, axis, reverse, exclusive = job.value.data
     dtype = job.value.args[0].dtype
     extent = job.value.shape[axis]
     var, whole = job.nest.vars[axis], to_c(extent)
-    carry, begin, piece, count, at = (scheduler.builder.fresh(stem) for stem in ("carry", "begin", "piece", "count", "at"))
+    carry, begin, count = (scheduler.builder.fresh(stem) for stem in ("carry", "begin", "count"))
+    piece, at = job.piece, job.at
     scheduler.around.taken.update((carry, begin, piece, count, at))
     memory, offset = job.place()
     step = offset.coefficient(var)
@@ -141,15 +203,23 @@ def _rows(scheduler: Scheduler, job: _Job) -> list[str]:
         leave = []
     simd = f"#pragma omp simd\nfor (int64_t {at} = 0; {at} < {count}; ++{at}) {{"
     here = f"const int64_t {var} = {begin} + {at};"
+    last = to_c(combine("//", extent - 1, poly(PIECE)) * PIECE)
+    pieces = (
+        f"{begin} = {last}; {begin} >= 0; {begin} -= {PIECE}"
+        if reverse
+        else f"{begin} = 0; {begin} < {whole}; {begin} += {PIECE}"
+    )
+    how = f"{RUNNING[op]}, {'true' if exclusive else 'false'}{', true' if reverse else ''}"
     return [
         *job.opened(),
         f"double {carry} = {RUNNING[op]}::start;",
-        f"for (int64_t {begin} = 0; {begin} < {whole}; {begin} += {PIECE}) {{",
+        f"for (int64_t {pieces}) {{",
         f"alignas(64) {COMPUTED[dtype]} {piece}[{PIECE}];",
         f"const int64_t {count} = min_of<int64_t>({whole} - {begin}, {PIECE});",
         *[simd, here, *job.body, f"{piece}[{at}] = {job.text};", "}"],
         *_fetches(job, begin),
-        f"{carry} = running<{RUNNING[op]}, {'true' if exclusive else 'false'}>({piece}, {count}, {carry});",
+        f"{carry} = running<{how}>({piece}, {count}, {carry});",
+        *([simd, here, *job.doing, f"{piece}[{at}] = {job.done};", "}"] if job.done else []),
         *(leave or [simd, here, *put]),
         "}",
         *job.closed(),
@@ -159,13 +229,14 @@ def _rows(scheduler: Scheduler, job: _Job) -> list[str]:
 def _fetches(job: _Job, begin: str) -> list[str]:
     """What the next piece reads is asked for while this one is scanned: the scan itself asks for nothing."""
     var = job.nest.vars[job.value.data[1]]
+    ahead = -PIECE if job.value.data[2] else PIECE
     tensors = {tensor.pointer for tensor in job.elements.tensors.values()}
     out = []
     for place in dict.fromkeys(job.elements.places):
         step = place.offset.coefficient(var)
         if place.memory in tensors and not place.writes and step is not None and step.constant in (1, -1):
             line = 64 // WIDTH[place.width]
-            following = place.offset.substitute({var: poly(begin) + PIECE + poly("next")})
+            following = place.offset.substitute({var: poly(begin) + ahead + poly("next")})
             loop = f"for (int64_t next = 0; next < {PIECE}; next += {line})"
             out.append(f"{loop} __builtin_prefetch(&{place.memory}[{to_c(following)}]);")
     return out

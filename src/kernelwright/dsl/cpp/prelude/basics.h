@@ -202,28 +202,31 @@ template <typename T> FUNCTION void turned(const T* from, int64_t pitch, T* to, 
 }
 // == running_quarters
 // Scans a piece whose length divides by 16 as four quarters side by side, one in each lane: where a quarter begins is known from
-// the totals of those before it, and no lane waits for another
-template <typename Op, bool exclusive> FUNCTION double running_quarters(float* piece, int64_t count, double carry) {
+// the totals of those before it, and no lane waits for another. `back`: from the end to the beginning
+template <typename Op, bool exclusive, bool back> FUNCTION double running_quarters(float* piece, int64_t count, double carry) {
   typedef typename Op::Wide Wide;
   typedef typename FourOf<Wide>::type Wides;
-  const int64_t quarter = count / 4;
+  const int64_t quarter = count / 4, next = back ? -quarter : quarter;
+  float* const first = piece + (back ? 3 * quarter : 0);
   const Wide none = Wide(Op::start);
   Wides total[3] = {{none, none, none, none}, {none, none, none, none}, {none, none, none, none}};
   for (int64_t at = 0; at < quarter; at += 4)
-    for (int k = 0; k < 3; ++k) total[k] = Op::step(total[k], widened<Wide>(*(const Four*)(piece + k * quarter + at)));
+    for (int k = 0; k < 3; ++k) total[k] = Op::step(total[k], widened<Wide>(*(const Four*)(first + k * next + at)));
   Wides now = {Wide(carry), none, none, none};
   for (int k = 0; k < 3; ++k) {
     const Wides t = total[k];
     now[k + 1] = Op::step(now[k], Op::step(Op::step(Wide(t[0]), Wide(t[1])), Op::step(Wide(t[2]), Wide(t[3]))));
   }
-  for (int64_t at = 0; at < quarter; at += 4) {
-    float *p = piece + at, *q = p + quarter, *r = q + quarter, *s = r + quarter;
+  for (int64_t done = 0; done < quarter; done += 4) {
+    float *p = first + (back ? quarter - 4 - done : done), *q = p + next, *r = q + next, *s = r + next;
     Four column[4] = {*(const Four*)p, *(const Four*)q, *(const Four*)r, *(const Four*)s};
     turn(column[0], column[1], column[2], column[3]);
-    for (auto& x : column) {
-      const Wides next = Op::step(now, widened<Wide>(x));
-      x = __builtin_convertvector(exclusive ? now : next, Four);
-      now = next;
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) {
+      Four& x = column[back ? 3 - k : k];
+      const Wides after = Op::step(now, widened<Wide>(x));
+      x = __builtin_convertvector(exclusive ? now : after, Four);
+      now = after;
     }
     turn(column[0], column[1], column[2], column[3]);
     *(Four*)p = column[0], *(Four*)q = column[1], *(Four*)r = column[2], *(Four*)s = column[3];
@@ -233,33 +236,42 @@ template <typename Op, bool exclusive> FUNCTION double running_quarters(float* p
 // == running
 // Scans a piece of a row in place and returns what the next piece goes on from. Four doubles at a time are scanned among
 // themselves in two steps; only their total is added to the carry, so that one quad need not wait for the one before.
-template <typename Op, bool exclusive, typename T> FUNCTION double running(T* piece, int64_t count, double carry) {
-  int64_t at = 0;
+// `back`: from the end of the piece to its beginning
+template <typename Op, bool exclusive, bool back = false, typename T>
+FUNCTION double running(T* piece, int64_t count, double carry) {
+  int64_t done = 0;
   if constexpr (sizeof(T) == 4 && Op::any_order)
-    if (count >= 64) carry = running_quarters<Op, exclusive>(piece, at = count / 16 * 16, carry);
+    if (count >= 64) {
+      done = count / 16 * 16;
+      carry = running_quarters<Op, exclusive, back>(piece + (back ? count - done : 0), done, carry);
+    }
   typedef double Quad __attribute__((vector_size(32)));
   typedef T Part __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));
   const Quad start = {Op::start, Op::start, Op::start, Op::start};
   Quad before = {carry, carry, carry, carry};
-  for (; at + 4 <= count; at += 4) {
+  for (; done + 4 <= count; done += 4) {
+    T* const at = piece + (back ? count - 4 - done : done);
 #if defined(__AVX__) && !defined(__clang__)  // one instruction, where the general way takes three
     Quad x;
-    if constexpr (sizeof(T) == 4) x = __builtin_ia32_cvtps2pd256(*(const Part*)(piece + at));
-    else x = *(const Part*)(piece + at);
+    if constexpr (sizeof(T) == 4) x = __builtin_ia32_cvtps2pd256(*(const Part*)at);
+    else x = *(const Part*)at;
 #else
-    Quad x = __builtin_convertvector(*(const Part*)(piece + at), Quad);
+    Quad x = __builtin_convertvector(*(const Part*)at, Quad);
 #endif
+    if constexpr (back) x = __builtin_shufflevector(x, x, 3, 2, 1, 0);
     x = Op::step(__builtin_shufflevector(start, x, 0, 4, 5, 6), x);
     x = Op::step(__builtin_shufflevector(start, x, 0, 1, 4, 5), x);
-    const Quad made = Op::step(before, exclusive ? Quad(__builtin_shufflevector(start, x, 0, 4, 5, 6)) : x);
-    *(Part*)(piece + at) = __builtin_convertvector(made, Part);
+    Quad made = Op::step(before, exclusive ? Quad(__builtin_shufflevector(start, x, 0, 4, 5, 6)) : x);
+    if constexpr (back) made = __builtin_shufflevector(made, made, 3, 2, 1, 0);
+    *(Part*)at = __builtin_convertvector(made, Part);
     before = Op::step(before, __builtin_shufflevector(x, x, 3, 3, 3, 3));
   }
   carry = before[0];
-  for (; at < count; ++at) {
-    const double next = Op::step(carry, double(piece[at]));
-    piece[at] = T(exclusive ? carry : next);
-    carry = next;
+  for (; done < count; ++done) {
+    T& x = piece[back ? count - 1 - done : done];
+    const double after = Op::step(carry, double(x));
+    x = T(exclusive ? carry : after);
+    carry = after;
   }
   return carry;
 }
