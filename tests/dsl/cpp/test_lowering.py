@@ -136,6 +136,21 @@ for i in parallel(0, M, 1):
     a = erf(t) + tanh(t) * sigmoid(t) - log1p(exp(t)) + sqrt(abs(t) + 1.0)
     store(y[i, 0:N], where((t > 0.5) | (t != t), expm1(a), log(abs(a) + 0.25)) + minimum(t, 0.1))
 """),
+    "short rows, whose last vector overlaps": ("M = size(5)\nN = size(28)", xy("M, N"), """
+for i in parallel(0, M):
+    store(y[i, 0:N], tanh(exp(load(x[i, 0:N]))) * 3.0)
+"""),
+    "rows that are changed in place have no overlap": ("M = size(5)\nN = size(45)", xy("M, N"), """
+for i in parallel(0, M):
+    store(y[i, 0:N], load(x[i, 0:N]))
+    for r in range(0, 3):
+        store(y[i, 0:N], load(y[i, 0:N]) * 3.0 + 1.0)
+"""),
+    "blocks that end inside the last vector": ("M = size(5)\nN = size(71)", xy("M, N"), """
+for i in parallel(0, M):
+    for j in parallel(0, N, 40):
+        store(y[i, j:j+40], exp(load(x[i, j:j+40], pad=0.0)))
+"""),
     "reductions in vectors, with a rest": ("M = size(5)\nK = size(3)\nN = size(109)", xy("M, K, N", out="M, 4"), """
 for i in parallel(0, M, 1):
     t = load(x[i, 0:K, 0:N])

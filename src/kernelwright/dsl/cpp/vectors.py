@@ -22,8 +22,11 @@ from kernelwright.sketch.nodes import DType
 if TYPE_CHECKING:
     from kernelwright.dsl.cpp.nest import Nest
 
-SHORTEST = 32
-"""A shorter loop is not worth a vector loop and its remainder."""
+WIDEST = 16
+"""Floats of the widest vectors there are."""
+SHORTEST = 2 * WIDEST
+"""A shorter loop is not worth a vector loop and its remainder, unless its last vector may begin earlier. Half a vector is left to the
+compiler, which makes one of it by itself: half the work of a whole one on Zen 4."""
 
 FUNCTIONS = frozenset(
     [
@@ -56,9 +59,10 @@ class VectorBody:
         of the loop, where no guard of its own has to be asked."""
         nest = self.nest
         extent = self.inner.extent.constant
-        if extent is not None and extent < SHORTEST:
-            return False
         if nest.ordered() or (nest.elems.borders and not split) or nest.inner_tests or not self._roots_fit():
+            return False
+        halved = extent is not None and extent % WIDEST == WIDEST // 2
+        if extent is not None and extent < SHORTEST and (extent < WIDEST or halved or not self._repeatable()):
             return False
         seen: set[Scalar] = set()
         return all(self._fits(scalar, seen) for scalar in nest.values)
@@ -223,21 +227,21 @@ class VectorBody:
         even = extent is not None and streamed is None
         again = streamed is None and not lanes and self._repeatable()
         for count in dict.fromkeys([abreast, 1]):
-            if count == 1 and abreast > 1 and even and extent is not None and extent % (abreast * 16) == 0:
+            if count == 1 and abreast > 1 and even and extent is not None and extent % (abreast * WIDEST) == 0:
                 continue
             step = "WIDE" if count == 1 else f"{count} * WIDE"
             fetched = fetches(nest, self.inner, self.start, step) if count == abreast else []
             # written out whole, a short loop would read its row in another order, which the hardware cannot fetch ahead
             together = "#pragma GCC unroll 1\n" if lanes and count > 1 else ""
             head = f"for (; {self.start} + {step} <= {high}; {self.start} += {step})"
-            if count == 1 and again and not (even and extent is not None and extent % 16 == 0):
+            if count == 1 and again and not (even and extent is not None and extent % WIDEST == 0):
                 # what is left is less than a vector: the last one begins earlier, and makes some elements a second time
                 self.last = f"min_of<int64_t>({self.start}, {high} - WIDE)"
                 room = "" if extent is not None else f"if ({high} - {low} >= WIDE) "
                 head = f"{room}for (; {self.start} < {high}; {self.start} += WIDE)"
             out.append(f"{together}{head} {{")
             out += [*self.step(count, streamed, fetched, lanes), "}"]
-        whole = even and extent is not None and (extent % 16 == 0 or again)  # 16 floats: the widest vectors there are
+        whole = even and extent is not None and (extent % WIDEST == 0 or again)
         if not whole:
             out += [f"for (int64_t {var} = {self.start}; {var} < {high}; ++{var}) {{", *tail, "}"]
         return out
