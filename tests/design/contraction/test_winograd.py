@@ -21,6 +21,10 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = [
     ((1, 8, 12, 130), (50, 8, 3, 3), False, {}),  # several blocks of columns and of output channels
     ((1, 16, 13, 26), (20, 8, 3, 3), False, {"groups": 2, "padding": (0, 2)}),
     ((1, 3, 5, 9, 26), (8, 3, 3, 3, 3), False, {"padding": 1, "stride": (2, 1, 1)}),  # taps in depth join the channels
+    ((2, 4, 25, 53), (9, 4, 5, 5), False, {"stride": 2, "padding": 2}),  # phases of a stride join the channels
+    ((1, 6, 30, 60), (16, 3, 6, 6), False, {"stride": 2, "groups": 2}),
+    ((1, 3, 37, 60), (8, 3, 8, 3), False, {"stride": (3, 1), "padding": (1, 0)}),
+    ((1, 2, 5, 21, 53), (8, 2, 3, 5, 5), False, {"padding": 1, "stride": (1, 2, 2)}),
     ((2, 8, 11, 27), (8, 9, 3, 3), True, {"padding": 1}),
     ((1, 16, 8, 24), (16, 8, 3, 3), True, {"groups": 2}),
     ((2, 12, 101), (14, 12, 5), False, {"padding": 2}),  # along one axis: two outputs of five taps at a time

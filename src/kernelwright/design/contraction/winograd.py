@@ -6,6 +6,9 @@ transformed back; transformed weights are made once. Along rows the evaluation p
 six of points.py (measured: errors of at most 27 units of the output's scale at 64 channels, where the direct sum has 8; four by
 four outputs would have 89).
 
+A strided convolution whose kernel has three taps in each phase of the stride (5 x 5 or 6 x 6 with stride 2) is one of 3 x 3 and stride 1
+over all phases of the input, which join the channels: a tap that a phase does not have is zero.
+
 In: a ConvProblem with a kernel of 3 x 3 along its last two axes (taps of a third axis join the channels), loaders, the epilogue.
 Out: a Piece, or None where this does not apply.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, smaller, span
+from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.design.contraction.points import inputs_at, minus, outputs_from, plus, times, weights_at
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.stack import stack
@@ -37,9 +40,9 @@ def lower_winograd(
     """The schedule, where kernel, strides and channels suit it."""
     if not machine.vectors or len(lines) < 2 or p.dtype is not DType.f32 or not p.weight_constant:
         return None
-    if any(line.kernel != 3 or line.stride != 1 or line.dilation != 1 for line in lines[-2:]):
+    if any(line.taps != 3 or line.dilation != 1 for line in lines[-2:]):
         return None
-    if p.transposed and len(lines) > 2:
+    if p.transposed and (len(lines) > 2 or any(line.stride > 1 for line in lines)):
         return None
     family = _Winograd(p, lines, load_x, load_w, finish, names, machine)
     if min(family.group_out, family.sums) < LEAST_CHANNELS or not family.fits():
@@ -65,27 +68,54 @@ class _Winograd:
         self.outer, self.row, self.column = lines[:-2], lines[-2], lines[-1]
         self.group_out = problem.out_channels // problem.groups
         self.group_in = problem.channels // problem.groups
-        self.sums = self.group_in * math.prod(line.kernel for line in self.outer)
+        self.phases = self.row.stride * self.column.stride
+        self.phase_sums = self.group_in * math.prod(line.kernel for line in self.outer)
+        self.sums = self.phases * self.phase_sums
         self.rows_all, self.columns_all = ceil_div(self.row.out, 4), ceil_div(self.column.out, 2)
         self._choose_tiles()
 
     def _choose_tiles(self) -> None:
-        """Patches per task: products a few vectors wide, everything of a task in the second cache, tasks for all threads."""
-        self.across = block(self.columns_all, 48, 8)
-        most = LARGEST // (4 * POINTS * self.across)
+        """Patches per task, by what all tasks would cost the busiest thread."""
         self.out_channels = block(self.group_out, 48, 6)
-        self.down = block(self.rows_all, max(1, min(ceil_div(64, self.across), most // (self.sums + self.out_channels))))
         outside = self.p.batch * self.p.groups * math.prod(line.out for line in self.outer)
-        columns = ceil_div(self.columns_all, self.across)
-        while outside * columns * ceil_div(self.rows_all, self.down) < 2 * self.machine.threads and self.down > 1:
-            self.down = smaller(self.rows_all, self.down, 1)
+
+        def cost(tile: tuple[int, int]) -> tuple[float, int]:
+            across, down = tile
+            tasks = outside * ceil_div(self.columns_all, across) * ceil_div(self.rows_all, down)
+            return ceil_div(tasks, self.machine.threads) * self._cycles(across, down), -across * down
+
+        parts = range(1, ceil_div(self.columns_all, 16) + 1)
+        evenly = [ceil_div(self.columns_all, count) for count in parts]
+        wide = {
+            min(ceil_div(each, lanes) * lanes, ceil_div(self.columns_all, lanes) * lanes)
+            for each in evenly
+            for lanes in (1, 8, 16)
+        }
+        tiles = [(across, down) for across in sorted(wide) for down in range(1, min(self.rows_all, 12) + 1)]
+        self.across, self.down = min([t for t in tiles if self._bytes(*t) <= LARGEST] or tiles[:1], key=cost)
+
+    def _bytes(self, across: int, down: int) -> int:
+        """What transformed inputs and products of one task take."""
+        return 4 * POINTS * across * down * (self.sums + self.out_channels)
+
+    def _cycles(self, across: int, down: int) -> float:
+        """Of one task, on a core with vectors of 16 lanes (measured on Zen 4). Products go by strips of four vectors of patches; what is
+        left over makes fewer sums at a time. Transforms go along each row of patches, where a rest takes half vectors and elements;
+        the more of the second cache a task needs, the longer everything waits."""
+        vectors = ceil_div(across * down, 16)
+        strips = vectors // 4 * 4 + (0.0, 1.6, 2.2, 3.1)[vectors % 4]
+        outputs = ceil_div(self.group_out, self.out_channels) * self.out_channels
+        products = POINTS * self.sums * outputs * strips
+        there = self.sums * down * (20 * _steps(2 * across + 2) + 72 * _steps(across))
+        back = outputs * down * (90 * _steps(across) + 20 * _steps(2 * across))
+        return (products + there + back) * (1 + 0.6 * self._bytes(across, down) / (1 << 20))
 
     @property
     def patches(self) -> int:
         return self.down * self.across
 
     def fits(self) -> bool:
-        return 4 * POINTS * self.patches * (self.sums + self.out_channels) <= LARGEST and self.patches >= 12
+        return self._bytes(self.across, self.down) <= LARGEST and self.patches >= 12
 
     # ------------------------------------------------------------ cost
 
@@ -107,7 +137,8 @@ class _Winograd:
         kernels = (self.weights(weights), Kernel(self.names.fresh("winograd"), tuple(self.tasks(weights))))
         tensor = Tensor(weights, ints(POINTS, self.p.out_channels, self.sums), self.p.dtype, "temp")
         p = self.p
-        note = f"convolution {p.channels} -> {p.out_channels}: 24 products for 4 x 2 outputs instead of 72 (Winograd)"
+        direct = 8 * self.row.kernel * self.column.kernel
+        note = f"convolution {p.channels} -> {p.out_channels}: {24 * self.phases} products for 4 x 2 outputs instead of {direct} (Winograd)"
         return Piece(kernels, (tensor,), (), self.cost(), (note,))
 
     def binder(self, body: list[Statement]) -> Callable[[str, Tile], Var]:
@@ -119,30 +150,36 @@ class _Winograd:
         return bind
 
     def weights(self, into: str) -> Kernel:
-        """Weights at the 24 points, [point, out channel, channel]."""
+        """Weights at the 24 points, [point, out channel, channel]; the channels of all phases of a stride one after another."""
         p, o = self.p, self.names.fresh("o")
+        down, across = (self.names.fresh("phase") if line.stride > 1 else 0 for line in (self.row, self.column))
         body: list[Statement] = []
         bind = self.binder(body)
         taps: tuple[nodes.Axis, ...] = tuple(span(0, line.kernel) for line in self.outer)
+        sums = self.phase_sums
 
         def tap(row: int) -> Tile:
-            three = span(2, 3, -1) if p.transposed else span(0, 3)
             if not p.transposed:
-                tile = self.load_w((at(o), span(0, self.group_in), *taps, at(row), three))
-                return nodes.Reshape(tile, ints(self.sums, 3)) if self.outer else tile
+                three = span(across, 3, self.column.stride)
+                tile = self.load_w((at(o), span(0, self.group_in), *taps, at(self.row.tap(down, row)), three))
+                return nodes.Reshape(tile, ints(sums, 3)) if self.outer else tile
             group: Index = nodes.IndexOp("//", nodes.Sym(o), nodes.Int(self.group_out))
             inside: Index = nodes.IndexOp("%", nodes.Sym(o), nodes.Int(self.group_out))
-            return self.load_w((span(mul(group, self.group_in), self.group_in), at(inside), at(2 - row), three))
+            return self.load_w((span(mul(group, self.group_in), self.group_in), at(inside), at(2 - row), span(2, 3, -1)))
 
         first, second, third = (bind("tap", tap(r)) for r in range(3))
         columns = weights_at(bind, [first, second, third])
         tall = bind("columns", stack(columns, 0, 2))
-        left, middle, right = (nodes.Part(tall, (span(0, 6), span(0, self.sums), at(k))) for k in range(3))
+        left, middle, right = (nodes.Part(tall, (span(0, 6), span(0, sums), at(k))) for k in range(3))
         even = bind("even", times(0.5, plus(left, right)))
         odd = bind("odd", times(0.5, middle))
         points = bind("points", stack([times(-1.0, left), plus(even, odd), minus(even, odd), right], 0, 2))
-        flat = nodes.Reshape(points, ints(POINTS, self.sums))
-        body.append(nodes.Store(into, (span(0, POINTS), at(o), span(0, self.sums)), flat))
+        flat = nodes.Reshape(points, ints(POINTS, sums))
+        channels = span(mul(add(mul(down, self.column.stride), across), sums), sums)
+        body.append(nodes.Store(into, (span(0, POINTS), at(o), channels), flat))
+        for phase, line in ((across, self.column), (down, self.row)):
+            if isinstance(phase, str):
+                body = [loop("range", phase, 0, line.stride, 1, body)]
         return Kernel(self.names.fresh("transform_weight"), (loop("parallel", o, 0, p.out_channels, 1, body),), once=True)
 
     def tasks(self, weights: str) -> list[Statement]:
@@ -172,13 +209,18 @@ class _Winograd:
         axes: list[nodes.Axis] = [at(n), span(first_in, self.group_in)]
         axes += [span(line.tile_start(d, 0), line.kernel, line.dilation) for line, d in zip(self.outer, depth, strict=True)]
         before = [2 - line.padding if self.p.transposed else line.padding for line in (self.row, self.column)]
-        axes += [span(add(mul(h, 4), -before[0]), 4 * down + 4), span(add(mul(w, 2), -before[1]), wide)]
-        x = bind("x_tile", self.load_x(tuple(axes)))
+        tall, apart = self.row.stride, self.column.stride
+        axes.append(span(add(mul(h, 4 * tall), -before[0]), (4 * down + 4) * tall))
+        axes.append(span(add(mul(w, 2 * apart), -before[1]), wide * apart))
+        tile = self.load_x(tuple(axes))
+        if self.phases > 1:
+            parts = nodes.Reshape(tile, ints(self.phase_sums, 4 * down + 4, tall, wide, apart))
+            tile = nodes.Permute(parts, (2, 4, 0, 1, 3))
+        x = bind("x_tile", tile)
         grid = nodes.Reshape(x, ints(sums, down + 1, 4, wide))
         d = [bind(f"x{r}", nodes.Part(grid, (span(0, sums), span(r // 4, down), at(r % 4), span(0, wide)))) for r in range(6)]
         columns = inputs_at(bind, d)
-        tall = bind("columns", stack(columns, 0, 3))
-        pairs = nodes.Reshape(tall, ints(6, sums, down, across + 1, 2))
+        pairs = nodes.Reshape(bind("columns", stack(columns, 0, 3)), ints(6, sums, down, across + 1, 2))
 
         def shifted(j: int) -> Tile:
             region = (span(0, 6), span(0, sums), span(0, down), span(j // 2, across), at(j % 2))
@@ -218,3 +260,9 @@ class _Winograd:
         whole = bind("image", nodes.Reshape(pixels, ints(out, 4 * down, 2 * across)))
         region = (*image, span(first_out, out), *depth, span(mul(h, 4), 4 * down), span(mul(w, 2), 2 * across))
         body += self.finish(whole, tuple(region))
+
+
+def _steps(extent: int) -> float:
+    """Vectors of 16 lanes that a loop takes, where a rest of 8 is half a vector and a shorter one goes in small pieces."""
+    rest = extent % 16
+    return extent // 16 + 0.5 * (rest // 8) + 0.5 * (rest % 8 // 4) + 0.25 * (rest % 4)
