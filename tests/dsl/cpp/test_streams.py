@@ -116,3 +116,14 @@ def test_the_next_row_is_fetched_while_one_is_picked_from() -> None:
     exec(compile(text, "kernel_under_test.py", "exec"), module.__dict__)
     torch.testing.assert_close(module.ModelNew()(x, i), torch.gather(x, 1, i))
     assert "__builtin_prefetch(&inputs_0[" not in made(lambda x, i: torch.gather(x, 1, i), x, i[:, :9].contiguous())
+
+
+def test_the_next_row_is_fetched_beside_the_writes() -> None:
+    """A norm reads its row three times: the next one is fetched in the pass that writes; beside an exponential where there is one."""
+    x = torch.randn(4096, 1500)
+    text = made(lambda x: functional.layer_norm(x, (1500,)), x)
+    assert text.count("__builtin_prefetch") == 1
+    assert text.index("__builtin_prefetch") > text.rindex("_lanes")
+    text = made(lambda x: torch.log_softmax(x, 1), x)
+    assert text.count("__builtin_prefetch") == 1
+    assert text.index("__builtin_prefetch") < text.rindex("exp_of(")

@@ -503,7 +503,7 @@ class Nest:
         pointers = {tensor.pointer for tensor in self.around.tensors.values()}
         for place in self.elems.places:
             if not place.writes and place.memory in pointers:
-                self.around.touched.setdefault(place.memory, False)
+                self.around.touched.add(place.memory)
 
     def combine_lanes(self, folds: list[Fold], lanes: int) -> None:
         """Halves the lanes until one is left: as exact as pairwise summation, and short."""

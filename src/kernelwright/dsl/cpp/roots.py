@@ -60,7 +60,7 @@ class Surroundings:
     )
     steps: dict[str, Poly] = field(default_factory=dict)  # of the loops around, by variable; they begin at multiples of them
     knobs: Knobs = field(default_factory=Knobs)
-    touched: dict[str, bool] = field(default_factory=dict)  # tensors read in this iteration; True: the next row was fetched too
+    touched: set[str] = field(default_factory=set)  # tensors read in this iteration
 
 
 @dataclass

@@ -282,11 +282,11 @@ class Scheduler:
         self.trips.append(self.most(_trips(loop)))
         self.ready |= {item.inside for item in loop.carried}
         outside = self.around.ahead, self.around.touched
-        self.around.ahead, self.around.touched = (loop.var, loop.step, following or poly(loop.var) + loop.step), {}
+        self.around.ahead, self.around.touched = (loop.var, loop.step, following or poly(loop.var) + loop.step), set()
         mark = len(self.out)
         self.block(loop.body)
         self.commit(loop)
-        self.out[mark:] = fetch.without(self.out[mark:], self.around.touched)
+        self.out[mark:] = fetch.chosen(self.out[mark:])
         self.around.ahead, self.around.touched = outside
         self.trips.pop()
 
