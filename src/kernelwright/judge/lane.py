@@ -205,6 +205,17 @@ def give_precedence(processes: list[int]) -> None:
     _schedule(processes, os.SCHED_RR, 1)
 
 
+@contextlib.contextmanager
+def ahead(worker: Worker) -> Iterator[None]:
+    """A worker before other programs for a while."""
+    processes = family.descendants(worker.pid) or [worker.pid]
+    give_precedence(processes)
+    try:
+        yield
+    finally:
+        take_precedence_back(processes)
+
+
 def take_precedence_back(processes: list[int]) -> None:
     """Between its turns a contender is a program like any other."""
     _schedule(processes, os.SCHED_OTHER, 0)

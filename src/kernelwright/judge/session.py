@@ -16,9 +16,10 @@ from typing import Any
 from kernelwright.dsl.kernel import Kernel
 from kernelwright.dsl.language import readable
 from kernelwright.judge import bundle, observe, trace
-from kernelwright.judge.channel import ChannelError, close_all
+from kernelwright.judge.channel import ChannelError, Message, close_all
 from kernelwright.judge.conversation import Conversation, Times
 from kernelwright.judge.device import nodes
+from kernelwright.judge.lane import ahead, foremost
 from kernelwright.judge.limits import GIB, Limits
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
 from kernelwright.judge.quiet import Quiet
@@ -29,6 +30,9 @@ from kernelwright.task import Task
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
+REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 40, 64 << 20, 0.2
+UNLIKE = 6
+"""Outputs of repeated calls that differ from the first and are looked at."""
 LOOKS = 8
 """Rushes that a second look may take."""
 FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
@@ -281,26 +285,70 @@ class Session(Conversation):
                 return
 
     def _rush_block(self, calls: int) -> None:
-        drawn, fds = self.ask_referee({"op": "draw_timed", "calls": calls, "seed": self._dice.getrandbits(48)})
-        seconds = calls * self._call_limit()
-        try:
-            message = {"op": "time_prepare", "header": drawn["header"], "align": self._dice.getrandbits(32)}
-            self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + seconds)
-        finally:
-            close_all(fds)
-        self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
+        self._prepare_block(calls)
+        self.ask_candidate({"op": "time_go"}, doing="forward", seconds=calls * self._call_limit())
         for call in self._dice.sample(range(calls), min(2, calls)):
-            reply, sent = self.ask_candidate({"op": "time_outputs", "call": call}, doing="handing over outputs", seconds=60)
+            reply, sent = self._fetch_timed(call)
             try:
-                if len(sent) != 2 or reply.get("plain") is not True:
-                    raise Rejected(Status.cheating, "the outputs of calls in quick succession are not plain tensors")
-                headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
-                answer, _ = self.ask_referee({"op": "check_timed", "call": call, **headers}, sent)
-                if answer.get("finding"):
-                    raise from_finding(answer["finding"])
+                self._check_timed(call, reply, sent)
             finally:
                 close_all(sent)
         self.ask_candidate({"op": "time_release"}, doing="handing over outputs", seconds=60)
+
+    def repeat(self) -> None:
+        """The same inputs many times over: threads that write to one place without an order are right most of the time, so every
+        output that is not the first one bit by bit is held against the reference. Sums in the order in which threads arrive are
+        honest, and pass."""
+        written = int(self.facts.get("output_bytes", 0))
+        calls = min(REPEATS, REPEATED_BYTES // max(written, 1), int(REPEATED_SECONDS / max(self._call_seconds, 1e-6)))
+        if calls < 2 or self.interpreted:
+            return
+        self._prepare_block(1, repeat=calls)
+        with foremost(), ahead(self._candidate()):  # on a busy machine its threads would run one after the other
+            self.ask_candidate({"op": "time_go"}, doing="forward", seconds=calls * self._call_limit())
+        first: Held | None = None
+        unlike = 0
+        try:
+            for call in range(calls):
+                reply, sent = self._fetch_timed(call)
+                try:
+                    if first is not None and first.same(reply.get("header"), sent[0]):
+                        continue
+                    self._check_timed(0, reply, sent)
+                    unlike += 1
+                    if first is None:
+                        first = Held.of(reply["header"], os.dup(sent[0]))
+                finally:
+                    close_all(sent)
+                if unlike > UNLIKE:
+                    break
+        finally:
+            if first is not None:
+                close_all([first.fd] if first.fd >= 0 else [])
+        self.ask_candidate({"op": "time_release"}, doing="handing over outputs", seconds=60)
+
+    def _prepare_block(self, calls: int, *, repeat: int = 1) -> None:
+        """Fresh inputs of so many calls, each to be used as often as `repeat` says."""
+        drawn, fds = self.ask_referee({"op": "draw_timed", "calls": calls, "seed": self._dice.getrandbits(48)})
+        message = {"op": "time_prepare", "header": drawn["header"], "align": self._dice.getrandbits(32), "repeat": repeat}
+        try:
+            self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + calls * self._call_limit())
+        finally:
+            close_all(fds)
+
+    def _fetch_timed(self, call: int) -> tuple[Message, list[int]]:
+        """The outputs of a call of the last block; the descriptors become the caller's."""
+        reply, sent = self.ask_candidate({"op": "time_outputs", "call": call}, doing="handing over outputs", seconds=60)
+        if len(sent) != 2 or reply.get("plain") is not True:
+            close_all(sent)
+            raise Rejected(Status.cheating, "the outputs of calls in quick succession are not plain tensors")
+        return reply, sent
+
+    def _check_timed(self, call: int, reply: Message, sent: list[int]) -> None:
+        headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
+        answer, _ = self.ask_referee({"op": "check_timed", "call": call, **headers}, sent)
+        if answer.get("finding"):
+            raise from_finding(answer["finding"])
 
     def flags(self) -> list[str]:
         """What the referee's null candidates say about the task."""

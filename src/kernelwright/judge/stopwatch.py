@@ -75,7 +75,9 @@ class Stopwatch:
         if op == "time_prepare":
             return {
                 "ok": True,
-                "calls": self.prepare(message["header"], fds[0], int(message["align"]), bool(message.get("skew"))),
+                "calls": self.prepare(
+                    message["header"], fds[0], int(message["align"]), bool(message.get("skew")), int(message.get("repeat") or 1)
+                ),
             }, []
         if op == "time_go":
             total, first = self.go()
@@ -89,12 +91,12 @@ class Stopwatch:
             return {"ok": True, "kept": max(0, allocated_bytes() - self._empty_handed)}, []
         raise ChannelGarbage(f"unknown request {op!r}")
 
-    def prepare(self, header: dict[str, Any], fd: int, align: int, skew: bool = False) -> int:
+    def prepare(self, header: dict[str, Any], fd: int, align: int, skew: bool = False, repeat: int = 1) -> int:
         """Copy the block's input sets into fresh memory. `align` seeds the pointers' offsets: alike for all contenders of a
-        round."""
+        round. All of them come up again as often as `repeat` says."""
         self.release()
         dice = random.Random(align)
-        self._sets = [self._placed(inputs, dice, skew) for inputs in _unpack(header, fd)]
+        self._sets = [self._placed(inputs, dice, skew) for inputs in _unpack(header, fd)] * repeat
         self._reserve.ready()
         return len(self._sets)
 

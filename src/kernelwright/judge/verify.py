@@ -130,6 +130,7 @@ class Judge:
                 laps.end("build")
                 session.run_trials(budget_s)
                 session.rush()
+                session.repeat()
                 laps.end("trials")
                 session.judge_track(track)
                 if session.interpreted:
