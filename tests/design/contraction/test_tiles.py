@@ -25,3 +25,7 @@ def test_threads_are_busy_to_the_end(m: int, n: int, threads: int) -> None:
 def test_one_thread_takes_large_tiles_that_divide() -> None:
     assert choose(1024, 1024, 1, 1, (512, 128), PACKED) == (512, 128)
     assert choose(96, 128, 48, 2, (512, 128), PACKED) == (96, 128)
+
+
+def test_whole_blocks_of_rows_where_that_costs_nothing() -> None:
+    assert choose(768, 512, 1, 2, (256, 256), Copies(0, 0))[0] % 6 == 0
