@@ -63,3 +63,25 @@ def test_sums() -> None:
     module = check(parse(SUMS), rtol=1e-5, atol=1e-5)
     body = module.SOURCE[module.SOURCE.index("static void work") :]
     assert "< 140" in body.replace("<= ", "< ")
+
+
+ONE = """
+x = tensor([5, {wide}], f32, role="input", source="0")
+y = tensor([5], f32, role="output")
+
+@kernel
+def work():
+    for n in parallel(0, 5):
+        tile = load(x[n, 0:{wide}])
+        top = reduce_max(tile, axis=0)
+        total = reduce_sum(exp(tile - top), axis=0)
+        store(y[n], squeeze(top + log(total), axis=0))
+
+returns("y")
+"""
+
+
+@pytest.mark.parametrize("wide", [1, 2])
+def test_a_reduction_of_one_element_is_that_element(wide: int) -> None:
+    """Its accumulator was never set: attention of one token gave whatever had been in the register."""
+    check(parse(ONE.format(wide=wide)), rtol=1e-5, atol=1e-5)

@@ -384,6 +384,8 @@ class Nest:
                 )
             elif isinstance(root, Put):
                 ends.append(self.put(root, text, interior=interior))
+            elif not self.folded():  # of one element: there is nothing to begin with
+                ends.append(f"{self.slot(root.storage, self.fold_index(root))} = {expressions.store(text, root.storage.dtype)};")
             else:
                 apart = lanes[root] if lanes else f"{root.storage.name}_lanes[{lane}]" if lane else ""
                 target = apart or self.slot(root.storage, self.fold_index(root))
