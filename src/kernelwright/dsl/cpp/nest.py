@@ -34,7 +34,13 @@ class Nest:
     def __init__(self, around: Surroundings, shape: tuple[Poly, ...], roots: list[Root], computing: set[int]) -> None:
         self.around = around
         self.shape = shape
-        self.roots = roots
+        # a reduction of one element is that element
+        self.roots = [
+            Fill(root.storage, root.value)
+            if isinstance(root, Fold) and all(shape[axis].constant == 1 for axis in root.axes)
+            else root
+            for root in roots
+        ]
         self.computing = computing
         names = around.axis_names
         self.vars = {a: names[a - len(shape)] if len(shape) <= len(names) else f"{names[0]}{a}" for a in range(len(shape))}
@@ -384,8 +390,6 @@ class Nest:
                 )
             elif isinstance(root, Put):
                 ends.append(self.put(root, text, interior=interior))
-            elif not self.folded():  # of one element: there is nothing to begin with
-                ends.append(f"{self.slot(root.storage, self.fold_index(root))} = {expressions.store(text, root.storage.dtype)};")
             else:
                 apart = lanes[root] if lanes else f"{root.storage.name}_lanes[{lane}]" if lane else ""
                 target = apart or self.slot(root.storage, self.fold_index(root))
