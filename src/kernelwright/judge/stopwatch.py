@@ -145,7 +145,8 @@ class Stopwatch:
 
     def release(self) -> None:
         """Let go of the last block's memory, so that the next one finds it warm."""
-        held = sum(tensor.numel() * tensor.element_size() for tensor in _probed([self._sets, self._outputs]))
+        tensors = {id(tensor): tensor for tensor in _probed([self._sets, self._outputs])}  # a repeated set is held once
+        held = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
         self._reserve.rest(held, self._drop)
 
     def _drop(self) -> None:
