@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import errno
 import math
 import os
 from typing import Any
@@ -170,3 +171,24 @@ def test_a_digest_stands_for_structure_and_bytes() -> None:
     assert len(set(digests)) == 4
     for item in packed:
         item.close()
+
+
+def test_a_page_that_the_kernel_holds_for_a_moment_costs_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    refusals = [OSError(errno.EBUSY, "Device or resource busy")] * 2
+    real = bundle._add_seals
+
+    def seal(fd: int, command: int, seals: int) -> object:
+        if refusals:
+            raise refusals.pop()
+        return real(fd, command, seals)
+
+    monkeypatch.setattr(bundle, "_add_seals", seal)
+    packed = bundle.pack([torch.ones(3)])
+    with pytest.raises(PermissionError):
+        os.write(packed.fd, b"x")
+    packed.close()
+
+    monkeypatch.setattr(bundle, "SEALING_PAUSES", (0.0,))
+    refusals.append(OSError(errno.EBUSY, "Device or resource busy"))
+    with pytest.raises(OSError, match="busy"):
+        bundle.pack([torch.ones(3)])
