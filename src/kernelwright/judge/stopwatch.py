@@ -86,8 +86,9 @@ class Stopwatch:
             return self.outputs(int(message["call"]), whole=message.get("whole") is True)
         if op == "time_release":
             self.release()
-            if message.get("trim") is True:
-                give_back()
+            if message.get("trim") is not True:
+                return {"ok": True}, []
+            give_back()
             return {"ok": True, "kept": max(0, allocated_bytes() - self._empty_handed)}, []
         raise ChannelGarbage(f"unknown request {op!r}")
 

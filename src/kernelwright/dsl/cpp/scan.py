@@ -103,9 +103,7 @@ class _Job:
     outer: list[int]
     inner: int | None
     registers: bool  # whether rows are scanned in registers, piece by piece
-    index: (
-        Index  # of the element, the scanned axis in scan order, or in the order of memory where rows are scanned in registers
-    )
+    index: Index  # of the element, the scanned axis in scan order; where rows are scanned in registers, in the order of memory
     elements: Elements
     lines: Lines
     text: str  # the element as C
