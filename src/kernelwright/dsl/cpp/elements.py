@@ -168,7 +168,7 @@ class Elements:
         raise AssertionError(f"{value.op} has no element of its own")
 
     def _here(self, value: Value, function: str) -> bool:
-        """True for a function that is computed on the spot: log(1 + e^x) and 1 + erf(x) have functions of their own."""
+        """True for a function that is computed on the spot: log(1 + e^x), 1 + erf(x) and 1 + tanh(x) have functions of their own."""
         here = value.storage is None or value.id in self.computing
         return value.op == "unary" and value.data == function and here and value.dtype in (DType.f32, DType.f64)
 
@@ -181,14 +181,11 @@ class Elements:
         power = value.args[1].data if value.data == "pow" and value.args[1].op == "const" else None
         if power is not None and (text := _small_power(power, dtype)):
             return self._apply(value.dtype, expressions.rounded(text, dtype), a)
-        if (
-            value.data == "add"
-            and value.args[1].op == "const"
-            and value.args[1].data == 1.0
-            and self._here(value.args[0], "erf")
-        ):
-            inner = self.of(value.args[0].args[0], _fitting(value.args[0].args[0], index))
-            return self._apply(value.dtype, expressions.rounded("erf_plus_one_of({0})", dtype), inner)
+        if value.data == "add" and value.args[1].op == "const" and value.args[1].data == 1.0:
+            for name in ("erf", "tanh"):
+                if self._here(value.args[0], name):
+                    inner = self.of(value.args[0].args[0], _fitting(value.args[0].args[0], index))
+                    return self._apply(value.dtype, expressions.rounded(f"{name}_plus_one_of({{0}})", dtype), inner)
         return self._apply(value.dtype, expressions.binary(value.data, "{0}", "{1}", dtype), a, b)
 
     def _where(self, value: Value, index: Index) -> Scalar:

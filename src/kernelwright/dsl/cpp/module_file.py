@@ -142,7 +142,7 @@ def render(programs: Sequence[Program], state: State, knobs: Knobs = DEFAULT) ->
 def _flags(programs: Sequence[Program], knobs: Knobs) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
     texts = "".join(program.built.text for program in programs)
-    polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|erf|erf_plus_one|sin|cos)_of\(", texts)
+    polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|tanh_plus_one|erf|erf_plus_one|sin|cos)_of\(", texts)
     wanted = bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and "gemm_tile<" not in texts
     return [f"-O{knobs.optimize}", *FLAGS, *(INTERLEAVE if wanted else [])]
 

@@ -108,6 +108,22 @@ template <typename F> FUNCTION F log_of(F x) {
   y = x == 0.0f ? -INFINITY : y;
   return (x < 0.0f) | (x != x) ? NAN : y;
 }
+#if defined(__AVX512F__) && !defined(__clang__)
+// x = m * 2^n with m between 3/4 and 3/2; m's inverse, cut short, is looked up in a register, and what is left is near 1: no division
+FUNCTION Vector log_of(Vector x) {
+  const Vector inverse = {0x1p+0f, 0x1.d4p-1f, 0x1.bap-1f, 0x1.a4p-1f, 0x1.9p-1f, 0x1.7ep-1f, 0x1.6cp-1f, 0x1.5cp-1f,
+    0x1.4ep+0f, 0x1.41p+0f, 0x1.35p+0f, 0x1.2ap+0f, 0x1.1fp+0f, 0x1.16p+0f, 0x1.0dp+0f, 0x1p+0f};
+  const Vector whole = {0.0f, 0x1.700d3p-4f, 0x1.2d161p-3f, 0x1.95a5aep-3f, 0x1.f991c6p-3f, 0x1.2bef08p-2f, 0x1.5d5bdep-2f, 0x1.8b639ap-2f,
+    -0x1.1058cp-2f, -0x1.cf6354p-3f, -0x1.815c0ap-3f, -0x1.371fc2p-3f, -0x1.d4313ep-4f, -0x1.51b074p-4f, -0x1.95c83p-5f, 0.0f};
+  const Vector m = __builtin_ia32_getmantps512_mask(x, 11, x, -1, 4);  // 8: NaN below zero; 3: from 3/4 to 3/2
+  const Vector n = __builtin_ia32_getexpps512_mask(x, x, -1, 4) - __builtin_ia32_getexpps512_mask(m, m, -1, 4);
+  const Wholes k = bits_of(m) >> 19;
+  const Vector r = m * looked_up(inverse, k) - 1.0f;
+  const Vector z = r * r, q = (0x1.9b35ecp-3f * r - 0x1.00d6aep-2f) * z + (0x1.555514p-2f * r - 0x1.ffffcap-2f);
+  const Vector y = n * 0x1.62e43p-1f + (looked_up(whole, k) + (q * z + r));
+  return x == INFINITY ? x : y;
+}
+#endif
 FUNCTION double log_of(double x) {
   const bool tiny = x < 0x1p-1022;
   const double scaled = tiny ? x * 0x1p54 : x;
@@ -168,10 +184,44 @@ template <typename F> FUNCTION F tanh_of(F x) {
   const F large = 1.0f - 2.0f / (exp_of(a + a) + 1.0f);
   return with_sign(a < 0.65f ? small : large, x);
 }
+#if defined(__AVX512F__) && !defined(__clang__)
+// One of twelve polynomials, two an octave, whose coefficients are looked up in registers: half the steps; at most 1.5 ulp
+FUNCTION Vector tanh_of(Vector x) {
+  const Vector middle = {0x1.4p+1f, 0x1.cp+1f, 0x1.4p+2f, 0x1.cp+2f, 0x1.18p+3f, 0.0f, 0.0f, 0.0f,
+    0.0f, 0.0f, 0x1.4p-2f, 0x1.cp-2f, 0x1.4p-1f, 0x1.cp-1f, 0x1.4p+0f, 0x1.cp+0f};
+  const Vector c0 = {0x1.f92582p-1f, 0x1.ff112cp-1f, 0x1.fff41ap-1f, 0x1.ffffc8p-1f, 0x1.fffffep-1f, 0.0f, 0.0f, 0.0f,
+    0.0f, 0.0f, 0x1.35f98ap-2f, 0x1.a5729ep-2f, 0x1.1bf47ep-1f, 0x1.68665p-1f, 0x1.b2523cp-1f, 0x1.e1fbfap-1f};
+  const Vector c1 = {0x1.b3b058p-6f, 0x1.dd3a36p-9f, 0x1.7d643cp-13f, 0x1.bf1cd6p-19f, 0x1.af7fe6p-24f, 0.0f, 0.0f, 0.0f,
+    0.0f, 0x1p+0f, 0x1.d11574p-1f, 0x1.a945bap-1f, 0x1.6284c4p-1f, 0x1.02500ap-1f, 0x1.1f250cp-2f, 0x1.d22c94p-4f};
+  const Vector c2 = {-0x1.adda3p-6f, -0x1.dc5a6ap-9f, -0x1.7d19aep-13f, -0x1.becfap-19f, -0x1.af7358p-24f, 0.0f, 0.0f, 0.0f,
+    0.0f, -0x1.327484p-20f, -0x1.19922p-2f, -0x1.5e0f0ap-2f, -0x1.893b5cp-2f, -0x1.6ba7ccp-2f, -0x1.e72912p-3f, -0x1.b6d848p-4f};
+  const Vector c3 = {0x1.16d038p-6f, 0x1.3c1c14p-9f, 0x1.f25e54p-14f, 0x1.2428b6p-19f, 0x1.1dfda8p-24f, 0.0f, 0.0f, 0.0f,
+    0.0f, -0x1.554464p-2f, -0x1.c1a4bp-3f, -0x1.16e21p-3f, -0x1.244142p-6f, 0x1.4f12bp-4f, 0x1.bbb43p-4f, 0x1.01c10cp-4f};
+  const Vector c4 = {-0x1.07d1e4p-7f, -0x1.39e95p-10f, -0x1.f4f184p-15f, -0x1.25c308p-20f, -0x1.1e749ep-25f, 0.0f, 0.0f, 0.0f,
+    0.0f, -0x1.3ab1cap-10f, 0x1.43d2fcp-3f, 0x1.5c2712p-3f, 0x1.1a6ccp-3f, 0x1.f20d48p-5f, -0x1.9c7748p-7f, -0x1.816cap-6f};
+  const Vector c5 = {0x1.7a789cp-9f, 0x1.01192cp-11f, 0x1.dddd9p-16f, 0x1.18b7f4p-21f, 0x1.f90edep-27f, 0.0f, 0.0f, 0.0f,
+    0.0f, 0x1.2530dep-3f, 0x1.74c91ep-5f, -0x1.86b7c6p-8f, -0x1.bd1e14p-5f, -0x1.df9e98p-5f, -0x1.429df8p-6f, 0x1.c86a82p-9f};
+  const Vector c6 = {-0x1.6e119ap-11f, -0x1.49c652p-13f, -0x1.36aabcp-17f, -0x1.6db884p-23f, -0x1.4c4c6ep-28f, 0.0f, 0.0f, 0.0f,
+    0.0f, -0x1.2fe35cp-5f, -0x1.286d48p-4f, -0x1.f9896ep-5f, -0x1.8ef098p-6f, 0x1.a6714p-7f, 0x1.ef79dp-7f, 0x1.12ac16p-9f};
+  const Vector a = at_most(fabs_of(x), 9.5f);  // from there on it is 1
+  const Wholes k = bits_of(at_least(a, 0.1875f)) >> 22;
+  const Vector v = a - looked_up(middle, k);
+  Vector q = looked_up(c6, k) * v + looked_up(c5, k);
+  q = q * v + looked_up(c4, k);
+  q = q * v + looked_up(c3, k);
+  q = q * v + looked_up(c2, k);
+  q = q * v + looked_up(c1, k);
+  q = q * v + looked_up(c0, k);
+  return with_sign(q, x);
+}
+#endif
 FUNCTION double tanh_of(double x) {
   const double t = expm1_of(-2.0 * std::fabs(x));
   return std::copysign(-t / (2.0 + t), x);
 }
+// == tanh_plus_one_of
+// 1 + tanh(x), the factor of gelu's approximation: one exponential, and nothing cancels in the tail
+template <typename T> FUNCTION T tanh_plus_one_of(T x) { return 2.0f / (1.0f + exp_of(-2.0f * x)); }
 // == sigmoid_of
 template <typename F> FUNCTION F sigmoid_of(F x) { return 1.0f / (1.0f + exp_of(-x)); }
 // == erf_of
