@@ -14,6 +14,12 @@ from kernelwright.dsl.triton.words import HELPERS
 from kernelwright.sketch import nodes
 from kernelwright.sketch.print import to_source
 
+LIBDEVICE = """
+try:  # Ascend's Triton has the functions of its device there
+    from triton.language.extra.ascend import libdevice
+except ImportError:
+    from triton.language.extra import libdevice"""
+
 
 def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = ()) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
@@ -34,7 +40,7 @@ def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Ske
     helpers = _helpers(body)
     imports = "import triton\nimport triton.language as tl"
     if "libdevice." in body + helpers:
-        imports += "\nfrom triton.language.extra import libdevice"
+        imports += f"\n{LIBDEVICE}\n"
     return module_file.render(programs, state, imports=imports, kernels=f"\n{helpers}{body}", needs="Triton")
 
 

@@ -27,7 +27,7 @@ from kernelwright.dsl.cfamily.values import (
 from kernelwright.dsl.triton import words
 from kernelwright.dsl.triton.heavy import Heavy
 from kernelwright.dsl.triton.lines import Expr, Name
-from kernelwright.dsl.triton.tiles import Index, Kept, extents, fitting, flat
+from kernelwright.dsl.triton.tiles import Index, Kept, extents, fitting, flat, undecided
 from kernelwright.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
@@ -180,7 +180,7 @@ class Program(Heavy):
         every = self.out.sorted(
             [*self.out.dims_of(offset), *value.dims, *names, *(dim for p in conditions for dim in self.out.dims_of(p))]
         )
-        conditions += self.guards(every)
+        conditions = undecided([*conditions, *self.guards(every)])
         if self.survey is not None:
             self.survey.blocks.append(every)
         self._write(effect, tensor.pointer, tensor.dtype, offset, value, conditions, every)

@@ -381,7 +381,7 @@ class Tiles:
     def load(self, tensor: TensorPlace, offset: Poly, conditions: Sequence[Poly], pad: float | int | bool, hint: str) -> Expr:
         """A masked load; positions beyond a padded dimension's extent are masked too."""
         dims = self.out.dims_of(offset)
-        conditions = [*conditions, *self.guards(dims)]
+        conditions = undecided([*conditions, *self.guards(dims)])
         every = self.out.sorted([*dims, *(dim for p in conditions for dim in self.out.dims_of(p))])
         level = max([self.out.level_of(offset), *(self.out.level_of(p) for p in conditions)])
         pointer = f"{tensor.pointer} + {self.out.place(offset, every)}" if offset.terms else tensor.pointer
@@ -392,6 +392,11 @@ class Tiles:
         other = words.number(pad, tensor.dtype)
         text = f"tl.load({pointer}, mask={self.mask(conditions, every)}, other={other})"
         return self.out.named(Expr(text, every, tensor.dtype, level), hint)
+
+
+def undecided(conditions: Sequence[Poly]) -> list[Poly]:
+    """Conditions `p >= 0` that are not true for every element: a mask of Python's True is none to older Tritons."""
+    return [p for p in conditions if p.constant is None or p.constant < 0]
 
 
 def fitting(value: Value, index: Index) -> Index:
