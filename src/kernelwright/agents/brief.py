@@ -115,12 +115,12 @@ class Brief:
         lines = [
             f"- {t.title}: {t.cores} {'cores' if t.kind == 'cpu' else 'multiprocessors'}, {t.arch}; kernels get {self.threads} threads"
             if t.kind == "cpu"
-            else f"- {t.title}: {t.cores} multiprocessors, {t.arch}",
+            else f"- {t.title}: {t.cores} {'multiprocessors' if t.threaded else 'AI cores'}, {t.arch}",
             f"- memory bandwidth {t.bandwidth / 1e9:.0f} GB/s; peak {peaks} ({t.origin})",
         ]
         if caches:
             lines.append(f"- caches: {caches}")
-        if t.shared_memory:
+        if t.shared_memory and t.threaded:
             lines.append(f"- shared memory {_bytes(t.shared_memory)} and {t.registers:,} registers a multiprocessor")
         if t.features:
             lines.append(f"- instructions: {', '.join(t.features)}")

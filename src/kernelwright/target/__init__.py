@@ -2,9 +2,9 @@
 
 - `sheet.py`    the Target noun, and sheets read from TOML (data with its source, never an allow-list);
 - `cpu.py`      the machine at hand, described by what its kernel says (flags, cores, caches);
-- `attached.py` the GPU of this machine, described by what its vendor's tool says;
+- `attached.py` the GPU or NPU of this machine, described by what its vendor's tool says;
 - `measure.py`  bandwidth and peak of this CPU by a small C program, once, cached by CPU model;
-- `sheets/`     one TOML file a GPU, with public figures.
+- `sheets/`     one TOML file a GPU or NPU, with public figures.
 """
 
 from kernelwright.target.sheet import Target, known_targets

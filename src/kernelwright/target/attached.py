@@ -1,4 +1,4 @@
-"""The GPU of this machine, if it has one: what its driver's tool says in, a Target out.
+"""The GPU or NPU of this machine, if it has one: what its driver's tool says in, a Target out.
 
 Only the vendor's command-line tool is asked, so that no process of ours opens the device. A GPU whose sheet we have gets the sheet's
 figures; any other one gets what its driver says, and rates that follow from its compute capability.
@@ -21,10 +21,12 @@ PER_CORE = {"7.5": (64, 1024, 65_536), "8.0": (64, 2048, 167_936), "8.6": (128, 
 
 
 def attached() -> Target | None:
-    """The first GPU, or None."""
+    """The first GPU, else the first NPU, or None."""
     said = _asked("nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits")
     lines = [line for line in said.splitlines() if line.count(",") == QUERY.count(",")]
-    return describe(lines[0]) if lines else described_by_rocm(_asked("rocminfo"))
+    if lines:
+        return describe(lines[0])
+    return described_by_rocm(_asked("rocminfo")) or described_by_npu(_asked("npu-smi", "info"))
 
 
 def _asked(name: str, *arguments: str) -> str:
@@ -65,6 +67,26 @@ def described_by_rocm(said: str) -> Target | None:
             source="rocminfo; its bandwidth is a guess: write a sheet for it",
         )
     return None
+
+
+def npu_models(said: str) -> list[str]:
+    """The NPUs in the table of `npu-smi info`, e.g. 910B3: rows of a number and a name, then the state, then power."""
+    return re.findall(r"^\|\s*\d+\s+([0-9A-Za-z_-]+)\s*\|\s*[A-Za-z]+\s*\|", said, flags=re.MULTILINE)
+
+
+def described_by_npu(said: str) -> Target | None:
+    """The first NPU of that table. A model without a sheet gets the figures of ours, marked as the guess that this is."""
+    models = npu_models(said)
+    if not models:
+        return None
+    arch = f"Ascend{models[0].removeprefix('Ascend')}"
+    sheets = [sheet for sheet in load_sheets().values() if sheet.kind == "ascend"]
+    known = next((sheet for sheet in sheets if sheet.arch == arch), None)
+    if known is not None:
+        return known
+    like = next((sheet for sheet in sheets if sheet.arch[:-1] == arch[:-1]), sheets[0])
+    source = f"npu-smi; the figures are those of {like.title}: write a sheet for it"
+    return replace(like, name="attached", title=f"Huawei Ascend {models[0]}", arch=arch, origin="estimated", source=source)
 
 
 def describe(line: str) -> Target:

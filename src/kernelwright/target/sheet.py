@@ -36,7 +36,7 @@ class Target:
     last_level_cache: int = 0
     caches: dict[str, int] = field(default_factory=dict)
     shared_memory: int = 0
-    """Per core (multiprocessor, compute unit)."""
+    """Per core (multiprocessor, compute unit); on an NPU the unified buffer of a vector core."""
     shared_memory_per_block: int = 0
     """What one block may have at most; 0 means as much as the core has."""
     registers: int = 0
@@ -50,6 +50,11 @@ class Target:
     warp: int = 32
     origin: str = "vendor"
     source: str = ""
+
+    @property
+    def threaded(self) -> bool:
+        """Whether its cores run warps of threads that share registers: an NPU's do not, so occupancy means nothing there."""
+        return self.kind != "ascend"
 
     def peak(self, dtype: str = "float32") -> float:
         """FLOP/s for a dtype; one that the sheet does not name runs at the rate of float32."""
