@@ -39,6 +39,9 @@ class Settings(BaseSettings):
         5.0, gt=0, le=3600, description="seconds for a verdict's trials, and again for its timed rounds"
     )
     threads: int = Field(0, ge=0, le=4096, description="threads for every contender; 0 means one for each physical core")
+    triton_ascend: str = Field(
+        "", description="an environment with triton-ascend, or its Python; empty: triton-ascend in the data folder"
+    )
     store: str = Field("", description="where runs and answers are kept: a folder or a database URL; empty: the data folder")
     model: str = Field(
         "builtin", description="who thinks: builtin, openai:NAME, anthropic:NAME, URL:NAME, mailbox:DIR, replay:FILE"

@@ -84,7 +84,8 @@ def speed(verdict: Verdict) -> str:
     """How fast a correct kernel is and how far from what the hardware allows, in a few lines."""
     timing = verdict.timing
     if timing is None:
-        predicted = [f"{name}: predicted {c.predicted_ms:.3g} ms, {c.registers} registers, {c.spills or 0} bytes spilled"
+        predicted = [f"{name}: predicted {c.predicted_ms:.3g} ms" + (f", {c.registers} registers, {c.spills or 0} bytes spilled"
+                     if c.registers is not None else "")
                      for name, c in (verdict.compiled_for or {}).items() if c.predicted_ms is not None]  # fmt: skip
         return "\n".join(["its speed was not measured", *predicted])
     lines = [

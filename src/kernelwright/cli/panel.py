@@ -78,7 +78,10 @@ def _compiled(targets: dict[str, CompiledFor]) -> Table:
     """What the compilers of targets that are not at hand say; a time among it is a prediction and called so."""
     table = Table.grid(padding=(0, 2))
     for name, figures in targets.items():
-        said = [f"{figures.registers} registers", f"{figures.shared_memory} B shared", f"{figures.spills} B spilled"]
+        known = ((figures.registers, "registers"), (figures.shared_memory, "B shared"), (figures.spills, "B spilled"))
+        said = [f"{value} {unit}" for value, unit in known if value is not None]
+        if not said:
+            said = [f"{figures.compiler}: {figures.stage}" if figures.stage else figures.compiler]
         if figures.occupancy is not None:
             said.append(f"occupancy {figures.occupancy:.0%} (limited by {figures.limiter})")
         table.add_row(name, figures.architecture, ", ".join(said))

@@ -60,7 +60,9 @@ class Language(Protocol):
     module with the functions of `Stage`). Without them a kernel is executed natively. `devices` (kinds of targets that its kernels run
     on where one is attached: "cuda" if not said). `reads` (paths of the host that its kernels
     must be able to read beyond Python, the compiler and the system's libraries: a driver's registry) and `sign` (a regular
-    expression that a file of the language matches). A language whose coder can write one sketch in several ways is a `ManyWays`."""
+    expression that a file of the language matches). `tools(kind)` names programs of this machine that its compiler for such a target
+    needs; its stage finds them under `tools` in the target's sheet. A language whose coder can write one sketch in several ways is a
+    `ManyWays`."""
 
     name: str
     skills: Path

@@ -8,7 +8,7 @@ its figures are taken as plain numbers, and occupancy and the predicted time are
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from typing import Any
@@ -36,10 +36,12 @@ class Setting:
     stage: str
     targets: tuple[Target, ...]
     device: str = ""
+    tools: tuple[dict[str, str], ...] = ()
+    """For each target, programs of this machine that its compiler needs beyond the language's package (`Language.tools`)."""
 
     def sheet(self, number: int = 0) -> dict[str, Any]:
-        """A target as plain data, for the candidate's process."""
-        return asdict(self.targets[number])
+        """A target as plain data, for the candidate's process, which knows neither our settings nor the user's environment."""
+        return asdict(self.targets[number]) | {"tools": self.tools[number] if self.tools else {}}
 
 
 def setting(dsl: str, target: str = "auto") -> Setting | None:
@@ -66,7 +68,9 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
     for each in targets:
         if each.kind == "cpu":
             raise ConfigError(f"{dsl} kernels are for GPUs; {each.name} is none")
-    return Setting(dsl, getattr(language, "execution", "interpreter"), stage, targets)
+    asked: Callable[[str], dict[str, str]] = getattr(language, "tools", lambda kind: {})
+    tools = tuple(asked(each.kind) for each in targets)
+    return Setting(dsl, getattr(language, "execution", "interpreter"), stage, targets, tools=tools)
 
 
 def timed(dsl: str, target: str = "auto") -> bool:
@@ -88,6 +92,10 @@ def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -
             threads=_number(item.get("threads")),
             blocks=_number(item.get("blocks")),
         )
+        if not target.threaded:
+            kernels.append(figures)
+            launches.append(Launch(None, figures.blocks))
+            continue
         found = occupancy(
             target,
             threads=figures.threads or target.warp,
@@ -109,7 +117,8 @@ def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -
         limiter=narrow.limiter if narrow else None,
         predicted_ms=round(seconds * 1e3, 6) if kernels else None,
         architecture=target.arch,
-        compiler=str(reply.get("compiler", ""))[:100],
+        compiler=str(reply.get("compiler", ""))[:300],
+        stage=str(reply.get("stage", ""))[:20],
         kernels=tuple(kernels),
     )
 

@@ -123,7 +123,8 @@ class KernelFigures(Frozen):
 
 class CompiledFor(Frozen):
     """What the compiler of a target that is not at hand says of a kernel; the time is a prediction, never a measurement. With
-    several launches: the most registers and shared memory, all spills, the lowest occupancy and what limits it."""
+    several launches: the most registers and shared memory, all spills, the lowest occupancy and what limits it. `stage` is how far the
+    compiler went where it says so: "binary", or "linalg" where what makes a binary of that is not installed."""
 
     registers: int | None = None
     shared_memory: int | None = None
@@ -133,6 +134,7 @@ class CompiledFor(Frozen):
     predicted_ms: float | None = None
     architecture: str = ""
     compiler: str = ""
+    stage: str = ""
     kernels: tuple[KernelFigures, ...] = ()
 
 

@@ -33,7 +33,7 @@ from kernelwright.judge.rivals import Rivals
 from kernelwright.judge.session import Session
 from kernelwright.judge.streams import Streams
 from kernelwright.judge.template import Template
-from kernelwright.judge.verdict import Status, Track, Verdict
+from kernelwright.judge.verdict import CompiledFor, Status, Track, Verdict
 from kernelwright.target import Target
 from kernelwright.target.cpu import physical_cores
 from kernelwright.task import Task
@@ -236,13 +236,23 @@ def default_threads() -> int:
     return max(1, min(physical_cores(), len(os.sched_getaffinity(0))))
 
 
+def _compiled(name: str, figures: CompiledFor) -> str:
+    """What became of a kernel on one target's compiler, and nothing that it has not said."""
+    if figures.predicted_ms is None:
+        return f"not compiled for {figures.architecture or name}: {figures.compiler}"
+    time = f"{figures.predicted_ms:.3g} ms on {name}"
+    if figures.stage in ("", "binary"):
+        return f"compiles for {figures.architecture} (predicted, not measured: {time})"
+    by = f"{figures.compiler}; predicted by the roofline alone, not measured: {time}"
+    return f"lowers to {figures.stage} for {figures.architecture} ({by})"
+
+
 def _praise(session: Session, measured: clock.Measurement | None) -> str:
     ran = session.trials_run()
     text = f"right in {session.trials_passed} trials over {len(ran.distributions)} distributions"
     if session.setting is not None and session.interpreted:
         return f"{text}, in the {session.setting.execution}; " + "; ".join(
-            f"compiles for {figures.architecture} (predicted, not measured: {figures.predicted_ms:.3g} ms on {name})"
-            for name, figures in session.compiled.items()
+            _compiled(name, figures) for name, figures in session.compiled.items()
         )
     if measured is None or measured.timing is None:
         return text

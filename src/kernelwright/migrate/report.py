@@ -67,6 +67,10 @@ def verdicts(order: MigrationOrder, made: Migrated) -> str:
         )
         text += f"; torch.compile {timing.compile_ms:.3g} ms: {timing.speedup_vs_compile:.2f}x." if timing.compile_ms else "."
     for name, figures in (made.verdict.compiled_for or {}).items():
+        if figures.registers is None:
+            reached = f"lowered to {figures.stage} by {figures.compiler}" if figures.stage else figures.compiler
+            text += f"\n\nFor {name} ({figures.architecture}): {reached}."
+            continue
         text += (
             f"\n\nCompiled for {name} ({figures.architecture}, {figures.compiler}): {figures.registers} registers, "
             f"{figures.shared_memory} bytes of shared memory, {figures.spills} bytes spilled."

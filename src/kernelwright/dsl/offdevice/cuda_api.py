@@ -8,6 +8,7 @@ they read as zero, because no time that is taken here would mean anything.
 from __future__ import annotations
 
 import contextlib
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -73,6 +74,8 @@ class device:  # torch's own name
 
 def capability(target: Mapping[str, Any]) -> tuple[int, int]:
     """(9, 0) for sm_90; AMD's gfx942 says (9, 4), as torch does there."""
+    if target.get("kind") == "ascend":  # has none; kernels that ask take the way of the oldest GPU
+        return 0, 0
     digits = "".join(c for c in str(target.get("arch", "")) if c.isdigit())
     if target.get("kind") == "rocm":
         return int(digits[0]), int(digits[1])
@@ -128,7 +131,7 @@ def install(target: Mapping[str, Any]) -> None:
         "get_device_capability": always((sheet.major, sheet.minor)),
         "get_device_properties": always(sheet),
         "get_arch_list": always([str(target.get("arch", ""))]),
-        "is_bf16_supported": always(sheet.major >= 8),
+        "is_bf16_supported": always(sheet.major >= 8 or target.get("kind") == "ascend"),
         "synchronize": nothing(),
         "current_stream": always(stream),
         "default_stream": always(stream),
@@ -158,6 +161,9 @@ def install(target: Mapping[str, Any]) -> None:
     torch.cuda.nvtx.range_push, torch.cuda.nvtx.range_pop, torch.cuda.nvtx.mark = nothing(), nothing(), nothing()
     if target.get("kind") == "rocm":
         torch.version.hip = "7.0"
+    elif target.get("kind") == "ascend":
+        torch.npu = torch.cuda  # torch_npu gives its module the same functions
+        sys.modules.setdefault("torch_npu", types.ModuleType("torch_npu"))
     else:
         torch.version.cuda = "13.0"
     _redirect_default_device()

@@ -3,7 +3,7 @@
 1. `stage`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
 2. `copies`       two copies of Triton in one process: one interprets, one compiles
 3. `interpreter`  the patched interpreter: `halves` (bf16), `reductions`, `memory` (bounds), `libdevice`, `driver`
-4. `ahead`        launches → the compiler's figures
+4. `ahead`        launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
 5. `emit`         a sketch as a kernel file: `launch` (grids), `plan` (block dimensions), `program` (loops and stores), `heavy`
                   (reductions, products, scans, sorts), `tiles` (elements on the spot), `lines`, `words`
 """
@@ -32,6 +32,23 @@ class Triton:
         from kernelwright.dsl.triton.emit import lower
 
         return lower(sketch, state=state, shapes=shapes)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """triton-ascend's environment, where there is one: it runs in the candidate's sandbox."""
+        from kernelwright.dsl.triton.ascend import environment
+
+        found = environment.find()
+        return found.reads() if found else ()
+
+    def tools(self, kind: str) -> dict[str, str]:
+        """What compiling for such a target needs beyond Triton: for an NPU, triton-ascend, or how to get it."""
+        if kind != "ascend":
+            return {}
+        from kernelwright.dsl.triton.ascend import environment
+
+        found = environment.find()
+        return found.tools() if found else {"add": environment.how_to_add()}
 
     def facts(self) -> dict[str, str]:
         """Triton's version, and what it can do here."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from kernelwright.dsl.gpu import amdgcn, cubin
 from kernelwright.dsl.language import CompileFailed
+from kernelwright.dsl.triton.ascend.lower import lower_launches
 from kernelwright.dsl.triton.copies import COMPILING, INTERPRETING, compiling
 from kernelwright.dsl.triton.driver import Driver
 from kernelwright.dsl.triton.interpreter import RECORD, Launched, Pointer
@@ -25,6 +26,8 @@ _interpreted_core: Any = INTERPRETING["triton.language.core"]
 
 def compile_launches(target: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of every distinct launch; CompileFailed with the compiler's first error."""
+    if target["kind"] == "ascend":
+        return lower_launches(target, distinct(RECORD.launches))
     with compiling() as modules:
         triton: Any = modules["triton"]
         triton.runtime.driver.set_active(Driver(triton, target))

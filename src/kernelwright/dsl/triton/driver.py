@@ -14,10 +14,12 @@ from kernelwright.dsl.offdevice.cuda_api import capability
 
 
 def gpu_target(triton: Any, target: Mapping[str, Any]) -> Any:
-    """The target in Triton's words: ("cuda", 90, 32), ("hip", "gfx942", 64)."""
+    """The target in Triton's words: ("cuda", 90, 32), ("hip", "gfx942", 64), ("npu", "Ascend910B3", 0)."""
     kind = triton.backends.compiler.GPUTarget
     if target["kind"] == "rocm":
         return kind("hip", target["arch"], int(target["warp"]))
+    if target["kind"] == "ascend":
+        return kind("npu", target["arch"], 0)
     major, minor = capability(target)
     return kind("cuda", 10 * major + minor, int(target["warp"]))
 
@@ -32,6 +34,8 @@ class _Utils:
             "max_shared_mem": int(sheet["shared_memory_per_block"] or sheet["shared_memory"]),
             "max_num_regs": int(sheet["registers"]),
             "multiprocessor_count": int(sheet["cores"]),
+            "num_aicore": int(sheet["cores"]),
+            "num_vectorcore": 2 * int(sheet["cores"]),
             "warpSize": int(sheet["warp"]),
             "sm_clock_rate": 1_500_000,
             "mem_clock_rate": 2_000_000,

@@ -13,6 +13,7 @@ from typing import Any
 from kernelwright.dsl.offdevice.redirect import Redirect, host_work
 from kernelwright.dsl.offdevice.redirect import install as redirect
 from kernelwright.dsl.triton import ahead, interpreter
+from kernelwright.dsl.triton.ascend.lower import REMARKS
 
 
 def install(target: Mapping[str, Any]) -> None:
@@ -50,7 +51,7 @@ def notes() -> list[str]:
         told.append("autotuned kernels ran with the first configuration that fits; nothing was measured")
     if record.brain:
         told.append("bf16 arithmetic was done in fp32 and rounded after each operation")
-    return told
+    return [*told, *REMARKS]
 
 
 __all__ = ["compile_for", "host_work", "install", "launches", "notes", "scene"]
