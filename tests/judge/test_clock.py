@@ -22,7 +22,7 @@ SHEET = Target(
     title="a generous machine",
     cores=1,
     bandwidth=1e12,
-    cache_bandwidth=1e13,
+    level_bandwidth={"L1d": 1e13},
     last_level_cache=32 << 20,
     peak_flops={"float32": 1e15},
 )
@@ -198,7 +198,7 @@ def test_outputs_computed_when_they_are_asked_for() -> None:
 
 
 def test_faster_than_the_hardware_allows() -> None:
-    crawling = Target(**{**SHEET.__dict__, "bandwidth": 1e6, "cache_bandwidth": 1e6})
+    crawling = Target(**{**SHEET.__dict__, "bandwidth": 1e6, "level_bandwidth": {"L1d": 1e6}})
     assert_cheating(judge(reference, sheet=crawling), "hardware allows")
 
 

@@ -26,32 +26,35 @@ def test_the_host_is_described_without_measuring() -> None:
 
 
 def test_a_measurement_is_remembered_and_keeps_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = {"read_bandwidth": 3e10, "write_bandwidth": 2e10}
+    ways = {"read_bandwidth": 3e10, "write_bandwidth": 2e10, "wake": 1e-6}
     figures = iter(
         [
-            {"flops": 2e11, "bandwidth": 3e10, "cache_bandwidth": 2e11, **ways},
-            {"flops": 1e11, "bandwidth": 4e10, "cache_bandwidth": 1e11, **ways},
+            {"flops": 2e11, "bandwidth": 3e10, "levels": {"L1d": 2e11, "L2": 1e11}, "call": 1e-6, **ways},
+            {"flops": 1e11, "bandwidth": 4e10, "levels": {"L1d": 1e11, "L2": 2e11}, "call": 5e-7, **ways},
         ]
     )
-    monkeypatch.setattr(measure, "run_benchmark", lambda model, cores, seconds: next(figures))
+    monkeypatch.setattr(measure, "run_benchmark", lambda model, cores, caches, seconds: next(figures))
     Target.host(measure=True)
     host = Target.host(measure=True)
     assert (host.origin, host.peak(), host.bandwidth) == ("measured", 2e11, 4e10)
+    assert (host.level_bandwidth, host.call_seconds) == ({"L1d": 2e11, "L2": 2e11}, 5e-7)
     assert Target.host() == host
 
 
 def test_a_damaged_cache_counts_as_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file = measure._cache_file("model", 2)
     file.parent.mkdir(parents=True)
-    for text in ("", "{", '{"flops": "x"}', '{"flops": 0, "bandwidth": 1, "cache_bandwidth": 1, "date": ""}'):
+    for text in ("", "{", "[]", '{"flops": "x"}', '{"flops": 0, "bandwidth": 1, "levels": {}, "date": ""}'):
         file.write_text(text)
         assert measure.cached("model", 2) is None
 
 
 def test_the_benchmark_builds_and_gives_all_figures() -> None:
-    figures = measure.run_benchmark("any", 1, 0.01)
-    assert set(figures) == set(measure.FIGURES)
-    assert all(value > 1e8 for value in figures.values())
+    figures = measure.run_benchmark("any", 1, {"L1d": 32 << 10, "L2": 1 << 20}, 0.01)
+    assert set(figures) == {*measure.FIGURES, *measure.COSTS, "levels"}
+    assert all(value > 1e8 for value in [*figures["levels"].values(), *(figures[name] for name in measure.FIGURES)])
+    assert set(figures["levels"]) == {"L1d", "L2"}
+    assert all(0 < figures[name] < 1e-2 for name in measure.COSTS)
 
 
 @pytest.mark.parametrize("name", [name for name in known_targets() if name != "cpu"])

@@ -57,7 +57,7 @@ class Workbench:
         job = self.job
         facts = self._once("facts", {}, lambda: examine(self.judge.template, job.task))
         sheet = self._once("target", {"target": job.target}, lambda: asdict(self._target()))
-        target = Target(**{**sheet, "features": tuple(sheet["features"])})
+        target = Target.remembered(sheet)
         threads = self._once("threads", {}, lambda: {"threads": self.judge.threads})["threads"]
         return make_brief(job.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.original)
 

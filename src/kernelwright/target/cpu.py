@@ -28,7 +28,7 @@ def describe_host(*, measure: bool = False) -> Target:
     info = cpu_info()
     cores, features, caches = physical_cores(), cpu_features(info), cpu_caches()
     last = max(caches.values(), default=8 << 20)
-    measured = measuring.measure(info["model"], cores) if measure else measuring.cached(info["model"], cores)
+    measured = measuring.measure(info["model"], cores, caches) if measure else measuring.cached(info["model"], cores)
     common: dict[str, Any] = {
         "name": "cpu",
         "kind": "cpu",
@@ -48,7 +48,9 @@ def describe_host(*, measure: bool = False) -> Target:
             bandwidth=measured["bandwidth"],
             read_bandwidth=measured["read_bandwidth"],
             write_bandwidth=measured["write_bandwidth"],
-            cache_bandwidth=max(measured["cache_bandwidth"], measured["bandwidth"]),
+            level_bandwidth=measured["levels"],
+            call_seconds=measured["call"],
+            wake_seconds=measured["wake"],
             peak_flops=peaks,
             origin="measured",
             source=f"kernelwright doctor --measure, {measured['date']}",
@@ -57,7 +59,7 @@ def describe_host(*, measure: bool = False) -> Target:
     return Target(
         **common,
         bandwidth=ESTIMATED_BANDWIDTH_PER_CORE * min(cores, 8) + 10e9,
-        cache_bandwidth=100e9 * cores,
+        level_bandwidth={"L1d": 100e9 * cores},
         peak_flops=peaks_of(peak, features),
         origin="estimated",
         source="instruction set and core count; kernelwright doctor --measure replaces it",

@@ -1,13 +1,15 @@
 /* Measures what this CPU can do at most: prints one line of JSON. Arguments: threads, seconds per figure, bytes of the large array;
-   with a fourth, "passes", it prints read, write and copy of one round of passes for every line that it reads, until there is none.
+   with a fourth, "passes", it prints read, write and copy of one round of passes for every line that it reads, until there is none;
+   otherwise the fourth and further ones are pieces in bytes, one for each level of caches, that a thread reads again and again.
    Over arrays far larger than the caches, each by threads that visit one place or four places in turn:
    read: sums; write: streaming stores; bandwidth: the best of these and of a copy with streaming stores, both ways counted;
-   cache_bandwidth: the same kind of read from a piece that fits a core's own cache;
+   levels: the same kind of read from each of the pieces; wake: seconds of a parallel region in which nothing is done;
    flops: chains of fused multiply-adds in registers, as many as hide the latency. */
 #include <omp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #if defined(__AVX512F__)
@@ -68,6 +70,15 @@ static double cached_once(int threads, const vec *data, size_t count, int repeat
     return (double)count * sizeof(vec) * repeats * threads / (now() - start);
 }
 
+/* Seconds of waking all threads and waiting for them: the mean of a hundred regions. */
+static double wake_once(int threads) {
+    double start = now();
+    for (int region = 0; region < 100; region++)
+#pragma omp parallel num_threads(threads)
+        __asm__ volatile("" : : : "memory");
+    return (now() - start) / 100;
+}
+
 enum { READ, WRITE, COPY, PIECE = 2048 / sizeof(vec) };
 
 /* Bytes a second of one pass in pieces of 2 KiB; every thread takes `places` stretches in turn. */
@@ -109,7 +120,7 @@ int main(int argc, char **argv) {
     if (!a || !b) return 1;
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (size_t i = 0; i < count; i++) a[i] = b[i] = (vec){0} + 1e-9f;
-    if (argc > 4) {
+    if (argc > 4 && !strcmp(argv[4], "passes")) {
         for (int line; (line = getchar()) != EOF;) {
             double rates[3];
             for (int what = READ; what <= COPY; what++)
@@ -119,18 +130,28 @@ int main(int argc, char **argv) {
         }
         return 0;
     }
-    size_t small = (size_t)16 << 10;
-    double flops = 0, bandwidth = 0, cache = 0, value, end;
+    double flops = 0, wake = 1, value, end;
     for (end = now() + seconds; now() < end;)
         /* One thread alone, times the threads, is the better witness when other programs hold a core. */
         if ((value = flops_once(threads)) > flops || (value = threads * flops_once(1)) > flops) flops = value;
     double read = best_pass(READ, threads, seconds, a, b, count), write = best_pass(WRITE, threads, seconds, a, b, count);
-    bandwidth = best_pass(COPY, threads, seconds, a, b, count);
+    double bandwidth = best_pass(COPY, threads, seconds, a, b, count);
     if (read > bandwidth) bandwidth = read;
     if (write > bandwidth) bandwidth = write;
-    for (end = now() + seconds; now() < end;)
-        if ((value = cached_once(threads, a, small / sizeof(vec), 20000)) > cache) cache = value;
-    printf("{\"flops\": %.6g, \"bandwidth\": %.6g, \"read_bandwidth\": %.6g, \"write_bandwidth\": %.6g, \"cache_bandwidth\": %.6g}\n",
-           flops, bandwidth, read, write, cache);
+    for (int turn = 0; turn < 100; turn++)
+        if ((value = wake_once(threads)) < wake) wake = value;
+    printf("{\"flops\": %.6g, \"bandwidth\": %.6g, \"read_bandwidth\": %.6g, \"write_bandwidth\": %.6g, \"wake\": %.6g, \"levels\": [",
+           flops, bandwidth, read, write, wake);
+    for (int piece = 4; piece < argc; piece++) {
+        double best = 0;
+        size_t vectors = strtoull(argv[piece], 0, 10) / sizeof(vec) / 4 * 4;
+        if (vectors > count / threads) vectors = count / threads / 4 * 4;
+        int repeats = 1 + (int)(((size_t)64 << 20) / sizeof(vec) / vectors);
+        cached_once(threads, a, vectors, 1);
+        for (end = now() + seconds / 2; now() < end;)
+            if ((value = cached_once(threads, a, vectors, repeats)) > best) best = value;
+        printf("%s%.6g", piece > 4 ? ", " : "", best);
+    }
+    printf("]}\n");
     return 0;
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import os
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,11 @@ class Target:
     read_bandwidth: float = 0.0
     write_bandwidth: float = 0.0
     """Of memory that is only read, or only written, where that is less than the two together; 0: as much."""
-    cache_bandwidth: float = 0.0
+    level_bandwidth: dict[str, float] = field(default_factory=dict)
+    """Of reading from each level of caches, by the names of `caches`."""
+    call_seconds: float = 0.0
+    wake_seconds: float = 0.0
+    """Of a call from Python into C that does nothing, and of waking all threads of a CPU for a loop; 0: not measured."""
     last_level_cache: int = 0
     caches: dict[str, int] = field(default_factory=dict)
     shared_memory: int = 0
@@ -60,10 +64,21 @@ class Target:
         """FLOP/s for a dtype; one that the sheet does not name runs at the rate of float32."""
         return self.peak_flops.get(dtype) or self.peak_flops.get("float32") or 0.0
 
+    @property
+    def cache_bandwidth(self) -> float:
+        """Of the fastest cache; 0 where the sheet does not say."""
+        return max(self.level_bandwidth.values(), default=0.0)
+
     def memory_seconds(self, read: float, written: float) -> float:
         """What so many bytes take at least: together, and each way by itself (a sum cannot use the way back to memory)."""
         ways = (read + written, self.bandwidth), (read, self.read_bandwidth), (written, self.write_bandwidth)
         return max((moved / rate for moved, rate in ways if rate), default=0.0)
+
+    @classmethod
+    def remembered(cls, sheet: dict[str, Any]) -> Target:
+        """A sheet as a run wrote it down; what this version does not know any more is left out."""
+        known = {item.name for item in fields(cls)}
+        return cls(**{key: tuple(value) if key == "features" else value for key, value in sheet.items() if key in known})
 
     @classmethod
     def host(cls, *, measure: bool = False) -> Target:
