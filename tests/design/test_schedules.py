@@ -125,6 +125,13 @@ def test_concatenation_needs_no_choice_inside_a_kernel() -> None:
     assert "where(" not in source(lambda x, y: torch.cat([x, y], 1), torch.randn(3, 5), torch.randn(3, 4))
 
 
+def test_parts_of_a_stack_are_read_where_they_lie() -> None:
+    def rotated(x: torch.Tensor) -> torch.Tensor:
+        return torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+
+    assert "pick(" not in source(rotated, torch.randn(3, 4, 32))
+
+
 def test_long_chains_are_stored_on_their_way() -> None:
     def chain(x: torch.Tensor) -> torch.Tensor:
         for _ in range(150):

@@ -20,6 +20,11 @@ CASES = {
     "weird": lambda: (lambda x: x.reshape(6, 10).t().reshape(4, 15) + 1, [r(4, 15)]),
     "cat": lambda: (lambda x, y: torch.cat([x, y], 1).relu(), [r(3, 5), r(3, 4)]),
     "stack": lambda: (lambda x, y: torch.stack([x, y], -1), [r(3, 5), r(3, 5)]),
+    "stackmid": lambda: (lambda x, y: torch.stack([x, y, x * y], 1).flatten(0, 1) * 2, [r(3, 5), r(3, 5)]),
+    "rotate": lambda: (
+        lambda x, c: torch.stack([x[..., ::2] * c - x[..., 1::2], x[..., ::2] + x[..., 1::2] * c], -1).flatten(-2),
+        [r(3, 4, 10), r(5)],
+    ),
     "split": lambda: (lambda x: x.chunk(2, 1)[0] * x.chunk(2, 1)[1].sigmoid(), [r(3, 8, 5)]),
     "slice": lambda: (lambda x: x[:, 1::2] + x[:, :-1:2], [r(3, 8, 5)]),
     "pad": lambda: (lambda x: F.pad(x, (1, 2, 0, 1), value=3.0) * 2, [r(3, 8, 5)]),

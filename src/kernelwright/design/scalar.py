@@ -320,7 +320,8 @@ class Tracer:
         for part in value.parts:
             stop = start + part.shape[value.axis]
             if start < stop and low < stop and high >= start:  # this part can be met
-                inner = (*coords[: value.axis], position - start, *coords[value.axis + 1 :])
+                within = Coord(0) if stop - start == 1 else position - start  # of a stack: no position to look at
+                inner = (*coords[: value.axis], within, *coords[value.axis + 1 :])
                 x = self.at(part, inner)
                 if chosen is None:
                     chosen = x
