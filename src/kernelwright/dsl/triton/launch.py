@@ -213,12 +213,13 @@ class _Build:
         program.starts = starts
 
     def _factors(self, plan: Plan, lanes: dict[str, int]) -> dict[str, int]:
-        """What the grid is made of, slowest first."""
+        """What the grid is made of, slowest first. A grid of one program has its number, too: an offset that the compiler for Ascend knows
+        from beginning to end must not be negative, as those of padded windows are."""
         found = {loop.var: -(-loop.trips // lanes.get(loop.var, 1)) for loop in self.loops}
         for dim in {dim.name: dim for dim in plan.of.values()}.values():
             if dim.walk == "grid":
                 found[dim.name] = dim.steps
-        return {key: trips for key, trips in found.items() if trips > 1}
+        return {key: trips for key, trips in found.items() if trips > 1} or dict([*found.items()][:1])
 
     def _lanes(self, plan: Plan) -> dict[str, int]:
         """Parallel loops whose iterations share a program, and how many of them: small tiles make poor blocks."""

@@ -195,6 +195,16 @@ class Writer:
         """A polynomial's text over these dimensions."""
         return self._poly(p, dims)
 
+    def address(self, pointer: str, offset: Poly, dims: tuple[str, ...]) -> str:
+        """Pointers over these dimensions. What is the same for the whole block is added up first, as one number: the compiler for Ascend
+        does not take a constant beside a stride of two otherwise."""
+        same = Poly(tuple(term for term in offset.terms if not self.dims_of(Poly((term,)))))
+        own = Poly(tuple(term for term in offset.terms if term not in same.terms))
+        if same.names and () in dict(same.terms) and own.terms:
+            text = self._poly(own, dims)
+            return f"{pointer} + ({self._poly(same, ())}) {f'- {text[1:]}' if text.startswith('-') else f'+ {text}'}"
+        return f"{pointer} + {self._poly(offset, dims)}" if offset.terms else pointer
+
     def level_of(self, p: Poly) -> int:
         return max((self.names[name].level for name in p.names), default=0)
 

@@ -189,7 +189,7 @@ class Program(Heavy):
     def _write(
         self, effect: StoreEffect, pointer: str, dtype: DType, offset: Poly, value: Expr, conditions: list[Poly], dims: tuple[str, ...]
     ) -> None:  # fmt: skip
-        place = f"{pointer} + {self.out.place(offset, dims)}" if offset.terms else pointer
+        place = self.out.address(pointer, offset, dims)
         if dims and not self.out.dims_of(offset):
             place += f" + tl.zeros({self.out.sizes(dims)}, tl.int32)"
         elif dims != self.out.dims_of(offset) and dims:

@@ -384,7 +384,7 @@ class Tiles:
         conditions = undecided([*conditions, *self.guards(dims)])
         every = self.out.sorted([*dims, *(dim for p in conditions for dim in self.out.dims_of(p))])
         level = max([self.out.level_of(offset), *(self.out.level_of(p) for p in conditions)])
-        pointer = f"{tensor.pointer} + {self.out.place(offset, every)}" if offset.terms else tensor.pointer
+        pointer = self.out.address(tensor.pointer, offset, every)
         if not conditions:
             return self.out.named(Expr(f"tl.load({pointer})", every, tensor.dtype, level), hint)
         if every and not dims:
