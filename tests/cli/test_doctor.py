@@ -36,9 +36,31 @@ def test_a_device_that_torch_cannot_reach_is_never_called_ready() -> None:
 
 
 def test_a_missing_package_comes_with_the_command_that_adds_it() -> None:
-    adds = {row.language: row.add for row in doctor.ways(NOTHING, PACKAGES, [])}
-    assert adds["triton"] == "pip install triton"
-    assert adds["tilelang"] == ""
+    adds = {(row.language, row.way): row.add for row in doctor.ways(NOTHING, PACKAGES, [])}
+    assert adds["triton", "interpreter"] == "pip install triton"
+    assert adds["tilelang", "interpreter"] == ""
+
+
+def test_what_ascend_lacks_is_told_with_what_it_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KERNELWRIGHT_TRITON_ASCEND", str(tmp_path))
+    monkeypatch.setenv("PATH", "/bin")
+    monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path))
+    way = doctor.ascend()
+    assert (way.language, way.state) == ("triton", "missing")
+    for words in ("pip install triton-ascend", "CANN, to make binaries", "torch_npu, to run them on an NPU"):
+        assert words in way.add
+
+
+def test_an_npu_is_named_and_needs_torch_npu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "npu-smi"
+    tool.write_text(
+        "#!/bin/sh\necho '| 0     910B3               | OK            | 93.6        40                0    / 0 |'\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    assert doctor.find_gpus() == ["Ascend 910B3"]
+    way = doctor.on_device("triton", True, "triton", "")
+    assert (way.state, way.add) == ("missing", "pip install torch_npu")
 
 
 def test_a_compilers_version_is_read_and_a_broken_one_counts_as_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

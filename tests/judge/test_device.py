@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.judge import Judge, device, offdevice
+from kernelwright.dsl.language import language
+from kernelwright.judge import Judge, accelerator, device, offdevice, sandbox, template
 from kernelwright.judge.accelerator import DeviceStopwatch, agreed
 from kernelwright.judge.offdevice import Setting
 from kernelwright.target import Target, attached
@@ -156,3 +157,31 @@ Agent 2
     other = attached.described_by_rocm(agents.replace("gfx942", "gfx1201").replace("304", "64"))
     assert other is not None
     assert (other.arch, other.cores, other.origin) == ("gfx1201", 64, "estimated")
+
+
+def test_an_npu_is_reached_through_torch_npu(monkeypatch: pytest.MonkeyPatch) -> None:
+    npu = Target.load("ascend910b")
+    assert device.torch_device(npu) == "", "torch_npu is not installed here"
+    monkeypatch.setattr(device.importlib.metadata, "version", lambda name: {"torch": "2.7.1+cpu", "torch_npu": "2.7.1"}[name])
+    assert device.torch_device(npu) == "npu", "torch's build for the CPU is the one that torch_npu extends"
+
+
+def test_torch_npu_is_loaded_where_torch_has_not_done_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(accelerator.importlib, "import_module", loaded.append)
+    monkeypatch.setattr(accelerator.torch, "get_device_module", lambda name: f"torch.{name}")
+    assert accelerator.device_module("npu") == "torch.npu"
+    assert accelerator.device_module("cuda") == "torch.cuda"
+    assert loaded == ["torch_npu"]
+
+
+def test_triton_launches_only_on_what_its_package_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert language("triton").devices == ("cuda", "rocm")  # type: ignore[attr-defined]
+    monkeypatch.setattr("kernelwright.dsl.triton.version", lambda name: "3.2.0")
+    assert language("triton").devices == ("ascend",)  # type: ignore[attr-defined]
+
+
+def test_where_cann_is_reaches_a_sandboxed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASCEND_OPP_PATH", "/opt/cann/opp")
+    assert sandbox.environment("/home/kernel")["ASCEND_OPP_PATH"] == "/opt/cann/opp"
+    assert template.Template()._environment()["ASCEND_OPP_PATH"] == "/opt/cann/opp"

@@ -9,6 +9,7 @@ from kernelwright.judge.offdevice import compiled_for, does_not_fit, setting
 from kernelwright.judge.rejection import from_reply
 from kernelwright.judge.trace import judge_calls
 from kernelwright.judge.verdict import Status
+from kernelwright.judge.verify import _compiled
 from kernelwright.target import Target
 
 FACTS = {"input_bytes": 1 << 20, "output_bytes": 1 << 20, "parameter_bytes": 0, "flops": 1 << 20, "dtype": "float32"}
@@ -57,6 +58,42 @@ def test_nonsense_from_the_candidate_is_no_figure(nonsense: object) -> None:
     found = compiled_for(Target.load("h100"), reply, FACTS)
     assert found.registers is None
     assert found.spills is None
+
+
+def test_a_target_without_threads_has_no_occupancy_but_a_prediction() -> None:
+    reply = {"compiler": "lowering", "stage": "linalg", "kernels": [{"name": "k", "blocks": 40}]}
+    found = compiled_for(Target.load("ascend910b"), reply, FACTS)
+    assert (found.stage, found.registers, found.shared_memory, found.occupancy, found.limiter) == (
+        "linalg",
+        None,
+        None,
+        None,
+        None,
+    )
+    assert found.predicted_ms is not None
+    assert not does_not_fit(Target.load("ascend910b"), found)
+
+
+def test_the_verdicts_sentence_says_no_more_than_the_compiler() -> None:
+    h100, npu = Target.load("h100"), Target.load("ascend910b")
+    kernels = [{"name": "k", "registers": 32, "threads": 128, "blocks": 40}]
+    assert _compiled("h100", compiled_for(h100, {"kernels": kernels}, FACTS)).startswith(
+        "compiles for sm_90 (predicted, not measured:"
+    )
+    missing = compiled_for(h100, {"compiler": "nvcc is missing: install it", "kernels": []}, FACTS)
+    assert _compiled("h100", missing) == "not compiled for sm_90: nvcc is missing: install it"
+    lowered = compiled_for(npu, {"compiler": "c; no CANN", "stage": "linalg", "kernels": kernels}, FACTS)
+    assert _compiled("n", lowered).startswith(
+        "lowers to linalg for Ascend910B3 (c; no CANN; predicted by the roofline alone, not measured:"
+    )
+    assert _compiled("n", lowered.model_copy(update={"stage": "binary"})).startswith("compiles for Ascend910B3")
+
+
+def test_a_languages_tools_are_told_with_the_targets_sheet() -> None:
+    found = setting("triton", "h100,ascend910b")
+    assert found is not None
+    assert found.sheet(0)["tools"] == {}
+    assert found.sheet(1)["tools"].keys() & {"triton_ascend", "add"}
 
 
 def test_a_block_with_too_much_shared_memory_does_not_fit() -> None:

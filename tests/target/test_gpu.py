@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.target import Target, known_targets
-from kernelwright.target.attached import attached, describe
+from kernelwright.target.attached import attached, describe, described_by_npu, npu_models
 from kernelwright.target.occupancy import occupancy
 from kernelwright.target.predict import Launch, predicted_seconds
 
@@ -65,6 +65,44 @@ def test_a_prediction_is_never_below_the_roofline_and_punishes_idle_cores() -> N
     narrow = replace(full, fraction=0.05)
     assert predicted_seconds(target, **work, launches=[Launch(narrow, 100_000)]) > 4 * good
     assert math.isfinite(predicted_seconds(target, **work, launches=[Launch(replace(full, fraction=0.0, blocks=0), 1)]))
+
+
+def test_an_npu_has_no_threads_and_is_predicted_by_the_roofline_alone() -> None:
+    target = Target.load("ascend910b")
+    assert target.source
+    assert (target.kind, target.arch, target.threaded) == ("ascend", "Ascend910B3", False)
+    assert target.registers == 0, "it has none, so none are made up"
+    assert target.peak("float16") == target.peak("bfloat16") > target.peak("float32") > 1e12
+    work = {"bytes_moved": 1 << 30, "flops": 1 << 20, "dtype": "float32"}
+    few, many = (predicted_seconds(target, **work, launches=[Launch(None, blocks)]) for blocks in (1, 100_000))
+    assert few == many > (1 << 30) / target.bandwidth
+
+
+NPU_SMI = """
++------------------------------------------------------------------------------------------------+
+| npu-smi 23.0.0                   Version: 23.0.0                                               |
++---------------------------+---------------+----------------------------------------------------+
+| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
+| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
++===========================+===============+====================================================+
+| 0     910B3               | OK            | 93.6        40                0    / 0             |
+| 0                         | 0000:C1:00.0  | 0           0    / 0          3321 / 65536         |
++===========================+===============+====================================================+
+| 1     910B3               | OK            | 92.1        41                0    / 0             |
+| 0                         | 0000:C2:00.0  | 0           0    / 0          3321 / 65536         |
++===========================+===============+====================================================+
+"""
+
+
+def test_an_attached_npu_is_known_by_its_tool_and_an_unknown_one_is_a_guess() -> None:
+    assert npu_models(NPU_SMI) == ["910B3", "910B3"]
+    found = described_by_npu(NPU_SMI)
+    assert found == Target.load("ascend910b")
+    other = described_by_npu(NPU_SMI.replace("910B3", "910B4"))
+    assert other is not None
+    assert (other.name, other.arch, other.origin) == ("attached", "Ascend910B4", "estimated")
+    assert "write a sheet" in other.source
+    assert described_by_npu("") is None
 
 
 def test_a_sheet_of_the_user_extends_and_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,8 @@
 """`kernelwright doctor`: what this machine can run, what is missing, and the one command that adds it.
 
 Everything shown is looked at now: compilers are asked for their version, packages are looked up, and the sandbox level is that
-of a worker started for this purpose. `--measure` also measures the CPU's bandwidth and peak, which the roofline needs.
+of a worker started for this purpose. `--measure` also measures the CPU's bandwidth by level, its peak and what
+a call costs.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Way:
 
 
 def doctor_command(
-    measure: Annotated[bool, typer.Option("--measure", help="Measure the CPU's bandwidth and peak (a few seconds).")] = False,
+    measure: Annotated[bool, typer.Option("--measure", help="Measure the CPU: bandwidth, peak, cost of a call (seconds).")] = False,
     sandbox: Annotated[bool, typer.Option("--sandbox/--no-sandbox", help="Start a worker to see its sandbox level.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -73,7 +74,10 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
             "bandwidth_gb_s": round(host.bandwidth / 1e9, 1),
             "read_gb_s": round((host.read_bandwidth or host.bandwidth) / 1e9, 1),
             "write_gb_s": round((host.write_bandwidth or host.bandwidth) / 1e9, 1),
+            "level_gb_s": {name: round(rate / 1e9, 1) for name, rate in host.level_bandwidth.items()},
             "peak_gflop_s": round(host.peak() / 1e9, 1),
+            "call_us": round(host.call_seconds * 1e6, 2),
+            "wake_us": round(host.wake_seconds * 1e6, 2),
             "figures": host.origin,
         },
         "targets": list(known_targets()),
@@ -100,8 +104,23 @@ def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus
         if language == "cuda_c":  # the emulator is built by the C++ compiler; nvcc only compiles for targets
             runs, told = bool(compiler), f"{compiler or 'g++ missing'}; {has or 'no nvcc, so nothing is compiled for targets'}"
         rows.append(Way(language, without, "ready" if runs else "missing", told, add))
+        if language == "triton":
+            rows.append(ascend())
     known = {row.language for row in rows}
     return [*rows, *(outside(name) for name in installed() if name not in known)]
+
+
+def ascend() -> Way:
+    """Whether Triton kernels are lowered for Ascend, how far, and whether an NPU could run them."""
+    from kernelwright.dsl.triton.ascend import environment
+
+    found, npu = environment.find(), environment.torch_npu()
+    told = [f"triton-ascend {found.version}" if found else "triton-ascend missing"]
+    told.append("CANN, so to a binary" if environment.find_cann()[0] else "no CANN, so to linalg only")
+    told.append(f"torch_npu {npu}" if npu else "no torch_npu, so nothing runs on an NPU")
+    return Way(
+        "triton", "lowered for Ascend", "ready" if found else "missing", "; ".join(told), "; ".join(environment.missing())
+    )
 
 
 def on_device(language: str, has: bool, told: str, add: str) -> Way:
@@ -112,6 +131,8 @@ def on_device(language: str, has: bool, told: str, add: str) -> Way:
     here = attached()
     if here is None:
         return Way(language, "device", "missing", told, "attach a GPU")
+    if here.kind == "ascend" and not torch_device(here):
+        return Way(language, "device", "missing", f"{told}; torch_npu is missing", "pip install torch_npu")
     if not torch_device(here):
         return Way(language, "device", "missing", f"{told}; torch was built for the CPU", f"install torch for {here.kind}")
     return Way(language, "device", "ready" if has else "missing", told, add)
@@ -194,7 +215,9 @@ def store() -> str:
 
 
 def find_gpus() -> list[str]:
-    """Names of GPUs by their driver's own tool; a device node without a tool is still told."""
+    """Names of GPUs and NPUs by their driver's own tool; a device node without a tool is still told."""
+    from kernelwright.target.attached import asked, npu_models
+
     commands = (["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], ["rocm-smi", "--showproductname", "--csv"])
     for command in commands:
         if shutil.which(command[0]):
@@ -205,6 +228,8 @@ def find_gpus() -> list[str]:
             names = [line.strip() for line in done.stdout.splitlines() if line.strip()]
             if names:
                 return names
+    if npus := npu_models(asked("npu-smi", "info")):
+        return [f"Ascend {name}" for name in npus]
     nodes = [node for node in ("/dev/nvidia0", "/dev/kfd", "/dev/davinci0") if Path(node).exists()]
     return [f"a device at {node} whose tool is missing" for node in nodes]
 
@@ -236,12 +261,15 @@ def _show(report: dict[str, Any]) -> None:
         table.add_row(way["language"], way["way"], f"[{colour}]{way['state']}[/{colour}]", way["detail"], way["add"])
     console.print(table)
     cpu = report["cpu"]
-    caches = ", ".join(f"{name} {_size(size)}" for name, size in cpu["caches"].items())
+    rates = {name: f" at {rate:g} GB/s" for name, rate in cpu["level_gb_s"].items()}
+    caches = ", ".join(f"{name} {_size(size)}{rates.get(name, '')}" for name, size in cpu["caches"].items())
+    calls = f"{cpu['call_us']} µs from Python into C, {cpu['wake_us']} µs to wake all threads"
     facts = {
         "CPU": f"{cpu['model']}, {cpu['cores']} cores, {' '.join(cpu['features'])}",
         "caches": caches,
         "roofline": f"{cpu['bandwidth_gb_s']} GB/s both ways ({cpu['read_gb_s']} read, {cpu['write_gb_s']} written), "
         f"{cpu['peak_gflop_s']} GFLOP/s fp32 ({cpu['figures']})",
+        "a call": calls if cpu["call_us"] else "not measured",
         "sandbox": report["sandbox"],
         "models": escape(report["models"]),
         "store": escape(report["store"]),
@@ -258,6 +286,8 @@ def _show(report: dict[str, Any]) -> None:
     console.print(grid)
     if cpu["figures"] == "estimated":
         console.print("\nThe roofline is an estimate; measure it with: kernelwright doctor --measure")
+    elif (load := os.getloadavg()[0]) > cpu["cores"] / 2:
+        console.print(f"\nThe machine is busy (load {load:.1f}): figures that are measured now are too low. The best ever seen are kept.")
 
 
 def _size(count: int) -> str:

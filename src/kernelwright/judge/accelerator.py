@@ -7,14 +7,15 @@ clock until the whole device is idle again. The two must agree: the larger of th
 costs), so that work on a side stream, which no event of ours sees, is not free.
 
 Reviewed against CUDA's documentation (cudaEventElapsedTime, cudaDeviceSynchronize, cudaCtxResetPersistingL2Cache) and torch's
-(`torch.get_device_module`, `Event`). No device is attached where this is tested: there it runs with torch's module for the CPU, which has
-no events and no cache to flush, so that all but those few lines is.
+(`torch.get_device_module`, `Event`), which torch_npu's module has, too. No device is attached where this is tested: there it runs
+with torch's module for the CPU, which has no events and no cache to flush, so that all but those few lines is.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib
 import random
 import re
 import time
@@ -25,8 +26,9 @@ import torch
 from kernelwright.judge.stopwatch import Call, Stopwatch
 from kernelwright.task.tree import transform
 
-CACHE_BYTES = 128 << 20
-"""A second-level cache where the driver does not say its size: none is larger (H100 50 MB, B200 126 MB, MI300X 4 MB before 256 MB)."""
+CACHE_BYTES = 192 << 20
+"""A second-level cache where the driver does not say its size: none is larger (H100 50 MB, B200 126 MB, MI300X 4 MB before 256 MB,
+Ascend 910B 192 MB)."""
 CALIBRATIONS = 20
 
 _now = time.perf_counter_ns
@@ -38,7 +40,7 @@ class DeviceStopwatch(Stopwatch):
     def __init__(self, call: Call, device: str) -> None:
         super().__init__(call)
         self.device = device
-        self._module: Any = torch.get_device_module(device)
+        self._module: Any = device_module(device)
         self._events = device != "cpu"
         self._flush: Any = None
         self._overhead = 0
@@ -90,6 +92,13 @@ class DeviceStopwatch(Stopwatch):
             size = int(getattr(properties, "L2_cache_size", 0) or CACHE_BYTES)
             self._flush = torch.empty(2 * size, dtype=torch.uint8, device=self.device)
         self._flush.zero_()
+
+
+def device_module(device: str) -> Any:
+    """torch's module of a device. An NPU's comes from a package of its own, which newer torches load by themselves."""
+    if device == "npu" and not hasattr(torch, "npu"):
+        importlib.import_module("torch_npu")
+    return torch.get_device_module(device)
 
 
 def agreed(wall: int, by_events: int, overhead: int) -> int:

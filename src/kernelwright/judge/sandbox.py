@@ -32,7 +32,10 @@ DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 CPU_FACTS = "/sys/devices/system/cpu"
 COMPILER_REFUSAL = "a kernel must not be written by the compiler of torch"
 """What a kernel is told that imports a hidden package; the verdict is known by it (rejection.py)."""
-TOOLS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "ld", "as", "ninja")
+TOOLS = ("g++", "gcc", "c++", "cc", "clang++", "clang", "ld", "as", "ninja", "bisheng", "bishengir-compile")
+"""Compilers that a kernel may start; the last two are those of CANN, for Ascend."""
+CANN = ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "ASCEND_OPP_PATH", "ASCEND_AICPU_PATH", "ASCEND_RT_VISIBLE_DEVICES")
+"""Where CANN is, by the variables of its own set_env.sh: nothing runs on an NPU without them."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +141,7 @@ def seal(cell: Cell) -> str:
 
 def environment(home: str) -> dict[str, str]:
     """The whole environment of a worker: the same for all, so that nothing in it tells checking from timing."""
-    kept = ("OMP_", "MKL_", "OPENBLAS_", "MALLOC_", "KMP_", "GOMP_", "LD_LIBRARY_PATH", "NUMEXPR_")
+    kept = ("OMP_", "MKL_", "OPENBLAS_", "MALLOC_", "KMP_", "GOMP_", "LD_LIBRARY_PATH", "NUMEXPR_", *CANN)
     result = {name: value for name, value in os.environ.items() if name.startswith(kept)}
     path = [os.path.join(sys.prefix, "bin"), "/usr/local/bin", "/usr/bin", "/bin"]
     for tool in TOOLS:

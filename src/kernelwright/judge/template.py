@@ -23,7 +23,7 @@ from typing import Any
 from kernelwright.errors import JudgeError
 from kernelwright.judge.channel import Channel, ChannelError, close_all
 from kernelwright.judge.limits import Limits
-from kernelwright.judge.sandbox import MODES, Cell
+from kernelwright.judge.sandbox import CANN, MODES, Cell
 from kernelwright.judge.worker import Worker
 
 START_SECONDS = 180.0
@@ -221,7 +221,7 @@ class Template:
     def _environment(self) -> dict[str, str]:
         """Nothing of the user's environment but where libraries are: a forked candidate can read what is put in here."""
         count = str(self.threads)
-        result = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH") if name in os.environ}
+        result = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH", *CANN) if name in os.environ}
         result |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), count)
         # OpenBLAS starts its threads at import, and a template with threads cannot be forked.
         return {**result, **ALLOCATOR, "OPENBLAS_NUM_THREADS": "1", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}

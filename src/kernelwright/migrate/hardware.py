@@ -6,10 +6,10 @@ there are cores (the documentation of triton-ascend); a grid larger than that is
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
 
+from kernelwright.dsl.triton.ascend import environment
 from kernelwright.errors import KernelwrightError
 from kernelwright.sketch.nodes import DType, Sketch
 from kernelwright.sketch.symbolic import evaluate
@@ -48,13 +48,6 @@ def _ascend(sketch: Sketch, sheet: Target) -> list[str]:
             )
         if tensor.dtype is DType.i64 and tensor.role in ("input", "output"):
             remarks.append(f"{tensor.name} is int64, which Ascend's vector units compute in scalars")
-    if importlib.util.find_spec("triton") is None or not _lowers():
-        remarks.append(
-            "not checked by lowering: triton-ascend is not installed (it replaces triton, so it needs an environment of its own)"
-        )
+    if environment.find() is None:
+        remarks.append(f"not checked by lowering: triton-ascend is missing; to add it: {environment.how_to_add()}")
     return remarks
-
-
-def _lowers() -> bool:
-    """Whether this environment's Triton is the one for Ascend."""
-    return importlib.util.find_spec("triton.backends.ascend") is not None

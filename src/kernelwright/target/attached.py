@@ -22,14 +22,14 @@ PER_CORE = {"7.5": (64, 1024, 65_536), "8.0": (64, 2048, 167_936), "8.6": (128, 
 
 def attached() -> Target | None:
     """The first GPU, else the first NPU, or None."""
-    said = _asked("nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits")
+    said = asked("nvidia-smi", f"--query-gpu={QUERY}", "--format=csv,noheader,nounits")
     lines = [line for line in said.splitlines() if line.count(",") == QUERY.count(",")]
     if lines:
         return describe(lines[0])
-    return described_by_rocm(_asked("rocminfo")) or described_by_npu(_asked("npu-smi", "info"))
+    return described_by_rocm(asked("rocminfo")) or described_by_npu(asked("npu-smi", "info"))
 
 
-def _asked(name: str, *arguments: str) -> str:
+def asked(name: str, *arguments: str) -> str:
     """What a vendor's tool answers; nothing where it is not there or fails."""
     tool = shutil.which(name)
     if tool is None:

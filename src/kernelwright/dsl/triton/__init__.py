@@ -23,7 +23,6 @@ class Triton:
 
     name = "triton"
     skills = Path(__file__).parent / "skills"
-    devices = ("cuda", "rocm", "ascend")
     execution = "interpreter"
     stage = "kernelwright.dsl.triton.stage"
 
@@ -34,12 +33,20 @@ class Triton:
         return lower(sketch, state=state, shapes=shapes)
 
     @property
+    def devices(self) -> tuple[str, ...]:
+        """Kinds of devices that the Triton of this environment launches on: Ascend's is another package of the same name."""
+        try:
+            version("triton-ascend")
+        except PackageNotFoundError:
+            return ("cuda", "rocm")
+        return ("ascend",)
+
+    @property
     def reads(self) -> tuple[str, ...]:
-        """triton-ascend's environment, where there is one: it runs in the candidate's sandbox."""
+        """For Ascend, in the candidate's sandbox: triton-ascend's environment and CANN, where they are."""
         from kernelwright.dsl.triton.ascend import environment
 
-        found = environment.find()
-        return found.reads() if found else ()
+        return environment.reads()
 
     def tools(self, kind: str) -> dict[str, str]:
         """What compiling for such a target needs beyond Triton: for an NPU, triton-ascend, or how to get it."""

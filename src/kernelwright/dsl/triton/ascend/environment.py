@@ -37,11 +37,6 @@ class Environment:
             "cann": str(self.cann or ""),
         }
 
-    def reads(self) -> tuple[str, ...]:
-        """Folders that it needs to read: the environment, the Python that it was made of, and CANN."""
-        places = [self.python.parent.parent, *_base(self.python), *([self.cann] if self.cann else [])]
-        return tuple(str(place) for place in dict.fromkeys(places) if place.is_dir())
-
 
 def default_python() -> Path:
     """Where the environment is looked for when the setting `triton_ascend` says nothing."""
@@ -76,6 +71,15 @@ def find_cann() -> tuple[Path | None, Path | None]:
                 return root / folder / BINARY_COMPILER, root.resolve()
     program = shutil.which(BINARY_COMPILER)
     return (Path(program), Path(program).resolve().parent.parent) if program else (None, None)
+
+
+def reads() -> tuple[str, ...]:
+    """What triton-ascend and kernels on an NPU read: the environment, the Python that it was made of, CANN, where its driver is."""
+    found = find()
+    places = [found.python.parent.parent, *_base(found.python)] if found else []
+    cann = find_cann()[1]
+    places += [cann, Path("/etc/ascend_install.info")] if cann else []
+    return tuple(str(place) for place in dict.fromkeys(places) if place.exists())
 
 
 def torch_npu() -> str:

@@ -88,9 +88,11 @@ def _run(tools: Mapping[str, str], asked: Mapping[str, Any]) -> dict[str, Any]:
             **({"ASCEND_HOME_PATH": tools["cann"]} if tools.get("cann") else {}),
         }
         command = [tools["triton_ascend"], "-I", "-c", CHILD, str(request), str(answer)]
-        with _Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=surroundings, cwd=folder
-        ) as process:
+        try:
+            process = _Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=surroundings, cwd=folder)
+        except OSError as error:
+            raise CompileFailed(f"the Python of triton-ascend cannot be started: {error}") from None
+        with process:
             try:
                 printed, _ = process.communicate(timeout=SECONDS)
             except subprocess.TimeoutExpired:
