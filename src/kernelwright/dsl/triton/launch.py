@@ -210,6 +210,8 @@ class _Build:
             text = text if step == 1 else f"{text} * {step}"
             out.line(f"{name} = {text}" if start == "0" else f"{name} = {start} + {text}")
             out.names[loop.var] = Name(name, (f"lane_{loop.var}",) if loop.var in lanes else (), 0)
+            if loop.var in lanes and loop.var in starts and start == "0" and step is not None:
+                out.spread[loop.var] = (starts[loop.var], size, step)
         program.starts = starts
 
     def _factors(self, plan: Plan, lanes: dict[str, int]) -> dict[str, int]:

@@ -83,6 +83,8 @@ class Writer:
         self.labels: dict[str, str] = {}
         self.constants: dict[str, int] = {}
         """Block sizes by the name of their constexpr parameter."""
+        self.spread: dict[str, tuple[str, str, int]] = {}
+        """Names whose positions are a program's number times a block, and those inside of it: number, block size, step."""
 
     # ------------------------------------------------------------ frames
 
@@ -200,9 +202,17 @@ class Writer:
         does not take a constant beside a stride of two otherwise."""
         same = Poly(tuple(term for term in offset.terms if not self.dims_of(Poly((term,)))))
         own = Poly(tuple(term for term in offset.terms if term not in same.terms))
-        if same.names and () in dict(same.terms) and own.terms:
-            text = self._poly(own, dims)
-            return f"{pointer} + ({self._poly(same, ())}) {f'- {text[1:]}' if text.startswith('-') else f'+ {text}'}"
+        constant = dict(same.terms).get((), 0)
+        if same.names and constant and own.terms:
+            return f"{pointer} + ({self._poly(same, ())}){_signed(self._poly(own, dims))}"
+        spread = next((term for term in own.terms if len(term[0]) == 1 and term[0][0] in self.spread and term[1] > 0), None)
+        if constant and spread and any(count == 2 for _, count in own.terms):
+            (name,), count = spread
+            number, size, step = self.spread[str(name)]
+            first = f"{number} * {size} * {count * step}{_signed(str(constant))}"
+            inside = self.shaped(Expr(f"tl.arange(0, {size})", self.names[str(name)].dims, DType.i32, 0), dims)
+            rest = Poly(tuple(term for term in own.terms if term != spread))
+            return f"{pointer} + ({first}) + {inside} * {count * step}{_signed(self._poly(rest, dims)) if rest.terms else ''}"
         return f"{pointer} + {self._poly(offset, dims)}" if offset.terms else pointer
 
     def level_of(self, p: Poly) -> int:
@@ -272,6 +282,11 @@ class Writer:
             if not others.terms:
                 return f"({self._poly(rest, dims)} < {limit + 1})"
         return f"({self._poly(left, dims)} >= {self._poly(right, dims)})"
+
+
+def _signed(text: str) -> str:
+    """A text as what is added next."""
+    return f" - {text[1:]}" if text.startswith("-") else f" + {text}"
 
 
 def _closed(text: str) -> str:
