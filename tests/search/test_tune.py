@@ -9,7 +9,11 @@ import pytest
 
 from kernelwright.cli.main import run
 from kernelwright.judge import Judge
-from kernelwright.judge.heat import Heat
+from kernelwright.judge.heat import Heat, Place
+from kernelwright.search.course import State, Variant
+from kernelwright.search.features import Axes
+from kernelwright.search.point import Point
+from kernelwright.search.tune import _challenge
 from kernelwright.task import Task
 
 TASK = """
@@ -49,6 +53,28 @@ def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
     assert slow.seconds is not None
     assert fast.seconds is not None
     assert fast.seconds < slow.seconds
+
+
+class Replayed:
+    """A course whose races end as told."""
+
+    designs = (Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0),)
+
+    def __init__(self, *seconds: float) -> None:
+        self.seconds = seconds
+
+    def race(self, variants: list[Variant], stages: object) -> list[Place]:
+        return [Place(value, 7) for value in self.seconds]
+
+
+@pytest.mark.parametrize(("again", "leads"), [((1.0, 0.9), True), ((1.0, 1.02), False)])
+def test_a_lucky_heat_does_not_take_the_lead(again: tuple[float, float], leads: bool) -> None:
+    seed, lucky = Variant("a", "s"), Variant("b", "s", Point.of(0, {"TILE": 2}), relative=0.7)
+    state = State(seed, {"a": seed, "b": lucky})
+    _challenge(Replayed(*again), ["b"], state)  # type: ignore[arg-type]
+    assert (state.leader is not seed) is leads
+    assert state.variants["b"].relative == pytest.approx(again[1])
+    assert state.path == ([("design 1 with TILE 2", pytest.approx(1 / 0.9))] if leads else [])
 
 
 @pytest.mark.slow

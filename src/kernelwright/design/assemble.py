@@ -15,7 +15,7 @@ from kernelwright.design import partial, schedule
 from kernelwright.design import values as v
 from kernelwright.design.capture import Captured
 from kernelwright.design.contract import lower_contraction
-from kernelwright.design.fuse import NotFusible
+from kernelwright.design.fuse import NotFusible, before_folds
 from kernelwright.design.nest import build
 from kernelwright.design.scalar import MustRealise
 from kernelwright.design.settle import Settler
@@ -100,7 +100,7 @@ def _contraction(workshop: Workshop, contraction: v.Contraction, end: v.Value) -
     except NotFusible as e:
         if end is contraction:
             raise UnsupportedOperator(contraction.origin) from e
-        raise MustRealise(contraction) from e
+        raise MustRealise(before_folds(contraction, end)) from e
     after = [name for name in _joined(workshop, [end], contraction) if name != _operator(contraction)]
     if after:
         workshop.notes.append(f"{workshop.placed[id(end)]}: {_operator(contraction)} with {', '.join(after)} in its epilogue")

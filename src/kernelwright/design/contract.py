@@ -32,7 +32,8 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
     operands = [_operand(workshop, x, contraction) for x in contraction.operands]
     tracer = workshop.tracer(pinned=(end,), slots=(contraction,))
     problem = contraction.problem
-    finish = Finish(tracer, contraction, end, workshop.placed[id(end)], problem.dtype, workshop.view).epilogue(workshop.names)
+    following = Finish(tracer, contraction, end, workshop.placed[id(end)], problem.dtype, workshop.view)
+    finish = following.epilogue(workshop.names)
     loaders = [x.loader(workshop.names) for x in operands]
     machine = Machine(threads=workshop.cores, vectors=workshop.captured.dsl == "cpp")
     pieces: list[Piece]
@@ -45,11 +46,12 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
             b_inner="k" if b.inner_axis() == rank else "n",
             a_constant=a.constant(workshop.fixed),
             b_constant=b.constant(workshop.fixed),
+            keeps_b=workshop.copies_fit,
         )
         pieces = lower_gemm(problem, loaders[0], loaders[1], finish, workshop.names, machine)
     elif isinstance(problem, ConvProblem):
         problem = replace(problem, weight_constant=operands[1].constant(workshop.fixed))
-        pieces = lower_conv(problem, loaders[0], loaders[1], finish, workshop.names, machine)
+        pieces = lower_conv(problem, loaders[0], loaders[1], finish, workshop.names, machine, whole=following.folds)
     else:
         assert isinstance(problem, AttentionProblem)
         mask = loaders[3] if len(loaders) > 3 else None

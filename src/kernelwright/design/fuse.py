@@ -10,6 +10,7 @@ import itertools
 import math
 
 from kernelwright.design import values as v
+from kernelwright.design.contraction.problem import ConvProblem
 from kernelwright.design.coords import Atom, Coord, atom_coord
 from kernelwright.design.emit import Binding, Block, Dim, Emitter, Loop
 from kernelwright.design.hooks import Epilogue, Loader, Names
@@ -20,6 +21,10 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile
 
 FAR = 1 << 40
+CHANNELS = 1
+"""The axis of a convolution's output that its epilogue may reduce."""
+MOST_FOLDED = 160
+"""Channels up to which every family of convolutions can keep all of them in one tile."""
 MOST_INLINED = 24
 """Operations of an operand beyond which simplifying it is a waste: it is far too costly to be computed as often as it is read."""
 
@@ -189,7 +194,8 @@ def _full_shape(tile: Tile, rank: int, spans: list[Span], dtype: DType) -> Tile:
 
 
 class Finish:
-    """What follows a contraction up to the value that is stored, as an epilogue."""
+    """What follows a contraction up to the value that is stored, as an epilogue. `folds` tells whether it reduces the channels of a
+    convolution, so that its tiles must hold all of them."""
 
     def __init__(
         self, tracer: Tracer, contraction: v.Value, end: v.Value, tensor: str, accumulator: DType, declare_view: object
@@ -197,20 +203,28 @@ class Finish:
         self.contraction, self.declare_view, self.accumulator = contraction, declare_view, accumulator
         self.nest = build(tracer, [(end, tensor)])
         value = self.nest.stores[0][1]
-        for e in walk_all([value]):
-            if e.kind in ("reduce", "arg", "scan") and e.value is not None:
-                raise MustRealise(e.value)
         self.slots = [e for e in walk_all([value]) if e.kind == "slot"]
         coords = {e.data[1] for e in self.slots}
         if len(coords) != 1:
             raise NotFusible(end.origin)
         self.coords: tuple[Coord, ...] = next(iter(coords))
         self.atoms = [c.only_atom() for c in self.coords]
+        channels = {a for a in self.atoms[CHANNELS : CHANNELS + 1] if a is not None and folds_channels(contraction)}
+        self.folds = False
+        for e in walk_all([value]):
+            if e.kind not in ("reduce", "arg", "scan") or e.value is None:
+                continue
+            if not any(below.kind == "slot" for below in walk_all([e.args[0]])):
+                raise MustRealise(e.value)
+            if e.kind != "reduce" or set(e.data[1]) != channels:
+                raise NotFusible(end.origin)
+            self.folds = True
         for c, atom, extent in zip(self.coords, self.atoms, contraction.shape, strict=True):
             if atom is None and (extent != 1 or c != Coord(0)):
                 raise NotFusible(end.origin)
         known = {a for a in self.atoms if a is not None}
-        if set(self.nest.domain) != known or not all(spills(self.nest, a) for a in known):
+        stored = known - channels | set(self.nest.domain) & channels
+        if set(self.nest.domain) != stored or not all(spills(self.nest, a) for a in stored):
             raise NotFusible(end.origin)
 
     def epilogue(self, names: Names) -> Epilogue:
@@ -243,26 +257,56 @@ class Finish:
 
 
 def region_end(
-    contraction: v.Value, order: list[v.Value], users: dict[int, list[v.Value]], outputs: set[int], start: int
+    contraction: v.Contraction,
+    order: list[v.Value],
+    users: dict[int, list[v.Value]],
+    outputs: set[int],
+    start: int,
+    folds: bool,
 ) -> v.Value:
-    """The last value that can be made in the contraction's epilogue: all that the product flows into before it is pointwise or
-    a mere renaming, and nothing else needs what lies between. The contraction stands at `start` of the order."""
+    """The last value that can be made in the contraction's epilogue: all that the product flows into before it is pointwise, a
+    mere renaming or (with `folds`) a reduction of a convolution's channels, and nothing else needs what lies between. The contraction
+    stands at `start` of the order."""
     region = {id(contraction)}
     inner: list[v.Value] = [contraction]
-    end = contraction
+    end: v.Value = contraction
+    folds = folds and folds_channels(contraction)
+    sizes = {contraction.size}
     for value in itertools.islice(order, start + 1, None):
         if id(end) in outputs:
             break
         if not any(id(s) in region for s in value.sources()):
             continue
-        fits = (isinstance(value, v.Map) or (isinstance(value, v.View) and value.bijective)) and value.size == contraction.size
-        if not fits:
+        if folds and isinstance(value, v.Fold) and value.source.shape == contraction.shape and value.axes == (CHANNELS,):
+            sizes.add(value.size)
+        elif value.size not in sizes or not (isinstance(value, v.Map) or _renames(value, folds)):
             break
         region.add(id(value))
         if all(id(u) in region for x in inner for u in users.get(id(x), [])) and not any(id(x) in outputs for x in inner):
             end = value
         inner.append(value)
     return end
+
+
+def _renames(value: v.Value, folds: bool) -> bool:
+    """Whether a value is another with its elements renamed, or (with `folds`) what was reduced, for each channel again."""
+    return isinstance(value, v.View) and (value.bijective or (folds and value.kind == "expand"))
+
+
+def folds_channels(contraction: v.Value) -> bool:
+    """Whether the tiles of a convolution may hold all its channels, so that they are reduced before anything is stored."""
+    if not isinstance(contraction, v.Contraction) or not isinstance(contraction.problem, ConvProblem):
+        return False
+    return contraction.problem.groups == 1 and 1 < contraction.problem.out_channels <= MOST_FOLDED
+
+
+def before_folds(contraction: v.Value, end: v.Value) -> v.Value:
+    """What the first reduction of channels on the way to `end` reads: the end of an epilogue that stops there. The contraction itself
+    where nothing is reduced."""
+    for value in v.topological([end]):
+        if isinstance(value, v.Fold) and value.source.shape == contraction.shape and value.axes == (CHANNELS,):
+            return value.source
+    return contraction
 
 
 def only_renames(expr: Expr) -> bool:

@@ -25,7 +25,8 @@ class Loader(Protocol):
 
 Epilogue = Callable[[nodes.Tile, tuple[nodes.Axis, ...]], list[nodes.Statement]]
 """Receives the accumulator (bind it to a name first: a `Var`) and the spans of the output's logical axes that it covers (At for an
-axis that the tile does not have), and returns the statements that finish and store it. Parts outside the output are dropped."""
+axis that the tile does not have), and returns the statements that finish and store it. Parts outside the output are dropped. An
+epilogue that reduces the channels of a convolution must get all of them, and nothing else, in one tile."""
 
 
 def identifier(stem: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from kernelwright.design import values as v
 from kernelwright.design.capture import Captured
 from kernelwright.design.fuse import region_end
+from kernelwright.design.memory import copies_fit
 from kernelwright.design.scalar import MustRealise
 from kernelwright.design.workshop import Workshop
 from kernelwright.errors import UnsupportedOperator
@@ -73,7 +74,7 @@ class Settler:
     names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.base = Workshop(self.captured, self.cores)
+        self.base = Workshop(self.captured, self.cores, copies_fit=copies_fit(self.captured))
         self.base.tensors = list(self.captured.tensors)
         self.base.names.taken |= {t.name for t in self.captured.tensors}
         self.forced |= _waypoints(self.outputs)
@@ -160,7 +161,7 @@ class Settler:
         keep = set(realised)
         for value in order:
             if isinstance(value, v.Contraction):
-                end = region_end(value, order, users, keep, place[id(value)])
+                end = region_end(value, order, users, keep, place[id(value)], folds=self.captured.dsl == "cpp")
                 if id(end) in ends:  # two products meet here: the later one takes the epilogue, the other is stored by itself
                     other = ends[id(end)]
                     realised[id(other)] = other

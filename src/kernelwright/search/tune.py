@@ -1,7 +1,8 @@
 """Tuning: a judged kernel in, the fastest variant that was found within the budget out, or the answer that there is none.
 
 1. Points of the designs' spaces are proposed (propose.py), written by the station, and raced in heats of a few, the leader among them:
-   what is measured beside the leader in one heat is comparable with everything before.
+   what is measured beside the leader in one heat is comparable with everything before. Who wins a heat races the leader once more, alone,
+   before it takes the lead: of many that are measured a few times each, the luckiest looks like a gain.
 2. Same code is not raced twice; points that break a rule are never built.
 3. The search ends with the budget, when every point was tried, or when the best's neighbours and more brought nothing for a while.
 4. The best few race once more beside the seed (finish.py). "No gain found" is an answer.
@@ -12,7 +13,7 @@ Spaces, the cost model's past and heats go through the run's memory (`Workbench.
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from kernelwright.agents.attempts import Attempt
 from kernelwright.agents.folder import JobFolder
@@ -20,6 +21,7 @@ from kernelwright.agents.journal import Journal
 from kernelwright.agents.watch import Standing, Watch
 from kernelwright.agents.workbench import Workbench, digest
 from kernelwright.dsl.kernel import Kernel
+from kernelwright.judge.heat import AGAIN
 from kernelwright.search import finish, past
 from kernelwright.search.course import Course, State, Tuned, Variant
 from kernelwright.search.features import Axes
@@ -114,17 +116,31 @@ def _heat(
         told = {"what": point.words(design.defaults), "values": dict(point.values), "relative": relative, **asdict(place)}
         facts.append({**told, "features": proposer.row(point), "kernel": digest(made.kernel)})
         proposer.tell(point, relative)
-        if relative is None:
-            continue
-        variant = state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
-        if relative < state.leader.relative * (1 - WORTH):
-            state.path.append((_change(state.leader.point, point, design), state.leader.relative / relative))
-            state.leader, state.stale = variant, 0
+        if relative is not None:
+            state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
+    _challenge(course, [code for code in entrants if code in state.variants], state)
     state.best.append(1 / state.leader.relative)
     reason = f"{len(entrants)} variants beside the best so far, which is {state.best[-1]:.2f}x the first kernel"
     journal.step(
         "heat", reason, {"leader": leader.kernel}, state.leader.kernel, places=facts, target=target, best=state.best[-1]
     )
+
+
+def _challenge(course: Course, codes: list[str], state: State) -> None:
+    """The fastest of a heat takes the lead if it is ahead of the leader in a race of the two as well."""
+    leader = state.leader
+    code = min(codes, key=lambda code: state.variants[code].relative, default="")
+    if not code or state.variants[code].relative >= leader.relative * (1 - WORTH):
+        return
+    first, second = course.race([leader, state.variants[code]], AGAIN)
+    if not first.seconds or not second.seconds:
+        return
+    ratio = second.seconds / first.seconds
+    challenger = state.variants[code] = replace(state.variants[code], relative=leader.relative * ratio)
+    if ratio < 1 - WORTH and challenger.point is not None:
+        change = _change(leader.point, challenger.point, course.designs[challenger.point.design])
+        state.path.append((change, 1 / ratio))
+        state.leader, state.stale = challenger, 0
 
 
 def _change(before: Point | None, after: Point, design: Axes) -> str:

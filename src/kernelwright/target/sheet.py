@@ -78,7 +78,8 @@ class Target:
     def remembered(cls, sheet: dict[str, Any]) -> Target:
         """A sheet as a run wrote it down; what this version does not know any more is left out."""
         known = {item.name for item in fields(cls)}
-        return cls(**{key: tuple(value) if key == "features" else value for key, value in sheet.items() if key in known})
+        kept: dict[str, Any] = {key: value for key, value in sheet.items() if key in known}
+        return cls(**{**kept, "features": tuple(kept.get("features", ()))})
 
     @classmethod
     def host(cls, *, measure: bool = False) -> Target:

@@ -22,22 +22,24 @@ from kernelwright.sketch.nodes import Kernel
 
 
 def lower_conv(
-    problem: ConvProblem, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine | None = None
-) -> list[Piece]:
-    """All schedules that suit the problem, the one that should be fastest first."""
+    problem: ConvProblem, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine | None = None,
+    whole: bool = False,
+) -> list[Piece]:  # fmt: skip
+    """All schedules that suit the problem, the one that should be fastest first. `whole`: what follows reduces the channels (of a single
+    group), so every tile holds exactly all of them."""
     machine = machine or Machine()
     if 0 in problem.shape:
         return [Piece((Kernel(names.fresh("conv"), ()),))]
     lines = lines_of(problem)
     pieces = []
-    if problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
+    if not whole and problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
         pieces.append(lower_depthwise(problem, lines, load_x, load_w, finish, names, machine))
-    pieces.append(PlainConv(problem, lines, load_x, load_w, finish, names, machine).piece())
-    phased = TransposedConv(problem, lines, load_x, load_w, finish, names, machine)
+    pieces.append(PlainConv(problem, lines, load_x, load_w, finish, names, machine, whole).piece())
+    phased = TransposedConv(problem, lines, load_x, load_w, finish, names, machine, whole)
     if phased.applies():
         pieces.append(phased.piece())
     for lower in (lower_winograd, lower_line):
-        winograd = lower(problem, lines, load_x, load_w, finish, names, machine)
+        winograd = lower(problem, lines, load_x, load_w, finish, names, machine, whole)
         if winograd is not None:
             pieces.append(winograd)
     return sorted(pieces, key=lambda piece: piece.cost)

@@ -57,7 +57,9 @@ class PlainConv:
         finish: Epilogue,
         names: Names,
         machine: Machine,
+        whole: bool = False,
     ) -> None:
+        self.whole = whole
         self.p, self.load_x, self.load_w, self.finish, self.names, self.machine = (
             problem,
             load_x,
@@ -95,7 +97,7 @@ class PlainConv:
         budget = self.machine.level2 // 4 // 2
         columns = columns_all if columns_all + column.reach <= 288 else block(columns_all, 256, 16)
         pitch = columns + column.reach if self.has_rows else columns
-        out_channels = block(self.group_out, 128, 6)
+        out_channels = self.group_out if self.whole else block(self.group_out, 128, 6)
         outside = self.p.batch * self.p.groups * math.prod(line.end - line.begin for line in self.outer)
 
         elsewhere = outside * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
@@ -107,7 +109,12 @@ class PlainConv:
         wanted = 2 * self.machine.threads
         while tasks() < wanted and rows * pitch > 64 and smaller(rows_all, rows, 1) < rows:
             rows = smaller(rows_all, rows, 1)
-        while tasks() < wanted and out_channels > 24 and smaller(self.group_out, out_channels, 12, 6) < out_channels:
+        while (
+            not self.whole
+            and tasks() < wanted
+            and out_channels > 24
+            and smaller(self.group_out, out_channels, 12, 6) < out_channels
+        ):
             out_channels = smaller(self.group_out, out_channels, 12, 6)
         extra = 1 if column.reach and self.has_rows else 0  # the last window runs over the end of its last row
         tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach

@@ -47,7 +47,7 @@ class TransposedConv(PlainConv):
                 break
             rows = fewer
         out_channels = plain.out_channels
-        while out_channels > 24 and count * out_channels * rows * plain.pitch * 4 > self.machine.level2:
+        while not self.whole and out_channels > 24 and count * out_channels * rows * plain.pitch * 4 > self.machine.level2:
             out_channels = smaller(self.group_out, out_channels, 12, 6)
             if out_channels == block(self.group_out, out_channels, 6):
                 break

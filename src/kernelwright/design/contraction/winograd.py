@@ -35,8 +35,9 @@ LARGEST = 640 << 10
 
 
 def lower_winograd(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine
-) -> Piece | None:
+    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
+    whole: bool = False,
+) -> Piece | None:  # fmt: skip
     """The schedule, where kernel, strides and channels suit it."""
     if not machine.vectors or len(lines) < 2 or p.dtype is not DType.f32 or not p.weight_constant:
         return None
@@ -44,7 +45,7 @@ def lower_winograd(
         return None
     if p.transposed and (len(lines) > 2 or any(line.stride > 1 for line in lines)):
         return None
-    family = _Winograd(p, lines, load_x, load_w, finish, names, machine)
+    family = _Winograd(p, lines, load_x, load_w, finish, names, machine, whole)
     if min(family.group_out, family.sums) < LEAST_CHANNELS or not family.fits():
         return None
     return family.piece()
@@ -62,6 +63,7 @@ class _Winograd:
         finish: Epilogue,
         names: Names,
         machine: Machine,
+        whole: bool,
     ) -> None:
         self.p, self.load_x, self.load_w, self.finish = problem, load_x, load_w, finish
         self.names, self.machine = names, machine
@@ -72,11 +74,11 @@ class _Winograd:
         self.phase_sums = self.group_in * math.prod(line.kernel for line in self.outer)
         self.sums = self.phases * self.phase_sums
         self.rows_all, self.columns_all = ceil_div(self.row.out, 4), ceil_div(self.column.out, 2)
+        self.out_channels = self.group_out if whole else block(self.group_out, 48, 6)
         self._choose_tiles()
 
     def _choose_tiles(self) -> None:
         """Patches per task, by what all tasks would cost the busiest thread."""
-        self.out_channels = block(self.group_out, 48, 6)
         outside = self.p.batch * self.p.groups * math.prod(line.out for line in self.outer)
 
         def cost(tile: tuple[int, int]) -> tuple[float, int]:

@@ -23,8 +23,9 @@ LARGEST = 512 << 10
 
 
 def lower_line(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine
-) -> Piece | None:
+    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
+    whole: bool = False,
+) -> Piece | None:  # fmt: skip
     """The schedule, where kernel, strides and channels suit it."""
     if not machine.vectors or len(lines) != 1 or p.transposed or p.dtype is not DType.f32 or not p.weight_constant:
         return None
@@ -33,20 +34,21 @@ def lower_line(
         return None
     if min(p.channels, p.out_channels) // p.groups < LEAST_CHANNELS:
         return None
-    return _Line(p, line, load_x, load_w, finish, names, machine).piece()
+    return _Line(p, line, load_x, load_w, finish, names, machine, whole).piece()
 
 
 class _Line:
     """One problem with its hooks."""
 
     def __init__(
-        self, problem: ConvProblem, line: Line, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine
-    ) -> None:
+        self, problem: ConvProblem, line: Line, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
+        whole: bool,
+    ) -> None:  # fmt: skip
         self.p, self.line, self.load_x, self.load_w, self.finish = problem, line, load_x, load_w, finish
         self.names, self.machine = names, machine
         self.outputs = COUNT + 1 - line.kernel
         self.group_in, self.group_out = problem.channels // problem.groups, problem.out_channels // problem.groups
-        self.out_channels = block(self.group_out, 96, 6)
+        self.out_channels = self.group_out if whole else block(self.group_out, 96, 6)
         self.groups_all = ceil_div(line.out, self.outputs)
         most = LARGEST // (4 * COUNT * (self.group_in + self.out_channels))
         self.across = block(self.groups_all, max(16, min(128, most)), 16)
