@@ -54,6 +54,17 @@ def test_a_lost_process_costs_the_figures_only(memory: Streams) -> None:
     assert len(rates.copy) == 1
 
 
+def test_a_process_that_stands_still_is_not_waited_for(memory: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = Rates()
+    memory.flow(rates)
+    assert memory._process is not None
+    os.kill(memory._process.pid, signal.SIGSTOP)
+    monkeypatch.setattr(streams, "PATIENCE", 0.1)
+    memory.flow(rates)
+    assert len(rates.copy) == 1
+    assert memory._process is None
+
+
 def test_without_a_compiler_the_sheet_stays(memory: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     def none(*_: object) -> object:
         raise ToolMissing("g++", "measuring the CPU", "apt-get install g++")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -21,6 +22,8 @@ from kernelwright.target import Target
 from kernelwright.target.measure import program
 
 MOST_BYTES = 256 << 20
+PATIENCE = 20.0
+"""Seconds for a round of passes, which take a tenth of one on an idle machine."""
 
 
 @dataclass
@@ -58,8 +61,10 @@ class Streams:
         try:
             self._process.stdin.write("\n")
             self._process.stdin.flush()
+            if not select.select([self._process.stdout], [], [], PATIENCE)[0]:
+                raise TimeoutError("no passes")
             measured = json.loads(self._process.stdout.readline())
-        except (OSError, ValueError):  # it was killed, perhaps for memory: a roofline is not worth a verdict
+        except (OSError, ValueError):  # it was killed, perhaps for memory, or stopped: a roofline is not worth a verdict
             self._missing = True
             self.close()
             return
