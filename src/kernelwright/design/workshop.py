@@ -20,7 +20,7 @@ from kernelwright.sketch.nodes import Int, Tensor
 class Workshop:
     """The sketch in the making. `placed` maps values to the tensors that hold them. `choices` says which of its family's pieces a
     contraction takes, by its problem (the first where it says nothing); `offered` are the costs of all pieces, for each
-    contraction with that problem added up."""
+    contraction with that problem added up. `copies_fit` says whether there is memory to keep rearranged weights (memory.py)."""
 
     captured: Captured
     cores: int = 2
@@ -35,6 +35,7 @@ class Workshop:
     notes: list[str] = field(default_factory=list)
     prepared: set[str] = field(default_factory=set)
     cost: float = 0.0
+    copies_fit: bool = True
     arena: Arena = field(default_factory=Arena)
 
     def declare(self, stem: str, shape: tuple[int, ...], dtype: nodes.DType, role: Any) -> str:

@@ -1,6 +1,7 @@
 """Matrix products: several schedules for one problem, best first.
 
   tiled     parallel over output tiles, a loop over blocks of k inside: the general case
+  exchanged the same for B^T A^T, turned at the end: where both lie along k, only the operand on the right must be rearranged
   streamed  few rows (or columns): the large operand is read once, in the order it lies in memory
   dots      few rows against an operand that is contiguous along k: one dot product for each output
   split     a small output with a long k: blocks of k in parallel into partial sums, which a second kernel adds
@@ -36,6 +37,8 @@ from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Gemm, Kernel,
 
 FEW = 4
 """Up to this many rows a product is bound by reading its large operand once."""
+TURN = 0.15e-9
+"""Seconds in which a thread turns one float of the output (Zen 4)."""
 BYTES = {DType.f64: 8, DType.f32: 4, DType.i32: 4, DType.i64: 8}
 
 
@@ -48,7 +51,8 @@ def lower_gemm(
     if 0 in (problem.m, problem.n, *problem.batch):
         return [Piece((Kernel(names.fresh("gemm"), ()),))]
     pieces = sorted(family.pieces(), key=lambda p: p.cost)
-    return pieces + family.other_tiles(at_least=pieces[0].cost)
+    least = pieces[0].cost
+    return pieces + family.other_tiles(at_least=least) + family.with_a_copy(at_least=least)
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,11 @@ class Columns:
     load: Callable[[str, int], Tile]
     kernels: tuple[Kernel, ...] = ()
     tensors: tuple[Tensor, ...] = ()
+
+
+def _turned(tile: Tile) -> Tile:
+    """A tile seen from the other side."""
+    return tile.x if isinstance(tile, nodes.Permute) and tile.order == (1, 0) else nodes.Permute(tile, (1, 0))
 
 
 class _Gemm:
@@ -82,15 +91,22 @@ class _Gemm:
 
     @property
     def panelled(self) -> bool:
-        """Whether B is brought to panels once: parameters, for a core that reads them as vectors."""
-        return self.p.b_constant and self.p.k > 0 and self.machine.vectors
+        """Whether B is brought to panels once: parameters, for a core that reads them as vectors, if there is memory for a copy."""
+        return self.p.b_constant and self.p.k > 0 and self.machine.vectors and self.p.keeps_b
+
+    @property
+    def exchangeable(self) -> bool:
+        """Whether a core with vectors may as well compute the turned product: rows of both operands are sums' terms side by side."""
+        p = self.p
+        plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.a_inner == p.b_inner == "k"
+        return plain and p.k > 0 and self.machine.vectors and not self.panelled
 
     def pieces(self) -> list[Piece]:
         p = self.p
         found: list[Piece] = []
         plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0
         if plain and p.m <= FEW:
-            found.append(self.dots() if p.b_inner == "k" and not p.b_constant else self.streamed_rows())
+            found.append(self.dots() if p.b_inner == "k" and not self.turns_b else self.streamed_rows())
         elif plain and p.n <= FEW and p.a_inner == "k":
             found.append(self.columns())
         elif plain and p.n == 1:
@@ -98,7 +114,22 @@ class _Gemm:
         if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.threads:
             found.append(self.split())
         found.append(self.tiled())
+        if self.exchangeable and min(p.m, p.n) > FEW:
+            found.append(self.exchanged())
         return found
+
+    def with_a_copy(self, at_least: float) -> list[Piece]:
+        """The schedules that keep B rearranged although that is more memory than there should be, for a search that measures."""
+        p = self.p
+        if p.keeps_b or not p.b_constant or not self.machine.vectors or p.k == 0:
+            return []
+        family = _Gemm(replace(p, keeps_b=True), self.load_a, self.load_b, self.finish, self.names, self.machine)
+        best = min(family.pieces(), key=lambda piece: piece.cost)
+        copies = [tensor for kernel in best.kernels if kernel.once for tensor in best.tensors]
+        note = (
+            f"product {p.m} x {p.k} x {p.n}: keeps a packed copy of its parameters, {p.k * p.n * BYTES[p.dtype] / 1e6:.1f} MB"
+        )
+        return [replace(best, cost=max(best.cost, at_least), notes=(note,))] if copies else []
 
     def other_tiles(self, at_least: float) -> list[Piece]:
         """The tiled schedule with finer tiles and with shorter blocks of k, for a search that measures: what the caches of a
@@ -178,6 +209,8 @@ class _Gemm:
             most, deep, copies = (side, side), 4 * side, tiles.Copies(6, 0)
         elif p.a_inner == "m":
             most, deep, copies = (side, side), side, tiles.Copies(16, 20)
+        elif p.b_inner == "k":  # packed strip by strip, the first of a tile before anything else
+            most, copies = (2 * side, side), tiles.Copies(6, 12)
         elif p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
             most = (2 * side, side)  # a large A comes from memory for every column of tiles
         tall, wide = tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.threads, most, copies)
@@ -251,6 +284,36 @@ class _Gemm:
 
         return Columns(var, count, wide // panel, mul(var, panel), load, (pack,), (tensor,))
 
+    def exchanged(self) -> Piece:
+        """B's rows as they lie against A's, which are packed: pays where A is the smaller one."""
+        p = self.p
+        piece = self._exchange().tiled()
+        turning = TURN * math.prod(p.batch) * p.m * p.n * BYTES[p.dtype] / 4 / self.machine.threads
+        return replace(piece, cost=piece.cost + turning)
+
+    def _exchange(self) -> _Gemm:
+        """The same product with its operands exchanged and the output turned back."""
+        p = self.p
+        turned = replace(
+            p, m=p.n, n=p.m, a_inner="k" if p.b_inner == "k" else "m", b_inner="k" if p.a_inner == "k" else "n",
+            a_constant=p.b_constant, b_constant=p.a_constant,
+        )  # fmt: skip
+
+        def load_a(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
+            *where, m, k = axes
+            return _turned(self.load_b((*where, k, m), pad))
+
+        def load_b(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
+            *where, k, m = axes
+            return _turned(self.load_a((*where, m, k), pad))
+
+        def finish(tile: Tile, axes: tuple[nodes.Axis, ...]) -> list[Statement]:
+            *where, n, m = axes
+            back, name = self.bound(_turned(tile), "sums")
+            return [back, *self.finish(name, (*where, m, n))]
+
+        return _Gemm(turned, load_a, load_b, finish, self.names, self.machine)
+
     @staticmethod
     def efficiency(tall: int, wide: int) -> float:
         """The part of peak that a tile of this size reaches: each element of B is packed once for 2 * tall operations, each of A
@@ -279,10 +342,16 @@ class _Gemm:
             begin = mul(op("//", begin, deep), deep)
         return begin, end
 
+    @property
+    def turns_b(self) -> bool:
+        """Whether a constant B that lies along k is turned once."""
+        p = self.p
+        return p.b_constant and p.b_inner == "k" and (p.keeps_b or not self.machine.vectors)
+
     def arranged(self) -> tuple[tuple[Kernel, ...], tuple[Tensor, ...], Loader]:
         """A constant B that lies along k is turned once, so that the products read it along n."""
         p = self.p
-        if not (p.b_constant and p.b_inner == "k") or p.k == 0:
+        if not self.turns_b or p.k == 0:
             return (), (), self.load_b
         name = self.names.fresh("b_turned")
         batch, where = self.batch_axes()
@@ -350,23 +419,7 @@ class _Gemm:
 
     def streamed_columns(self) -> Piece:
         """n is 1 and A lies along m: the same as streamed rows, with the operands exchanged."""
-        p = self.p
-        turned = replace(p, m=1, n=p.m, b_inner="n", a_constant=p.b_constant, b_constant=p.a_constant)
-
-        def load_a(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
-            *where, m, k = axes
-            return nodes.Permute(self.load_b((*where, k, m), pad), (1, 0))
-
-        def load_b(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
-            *where, k, m = axes
-            return nodes.Permute(self.load_a((*where, m, k), pad), (1, 0))
-
-        def finish(tile: Tile, axes: tuple[nodes.Axis, ...]) -> list[Statement]:
-            *where, one, m = axes
-            back, name = self.bound(nodes.Permute(tile, (1, 0)), "column")
-            return [back, *self.finish(name, (*where, m, one))]
-
-        return _Gemm(turned, load_a, load_b, finish, self.names, self.machine).streamed_rows()
+        return self._exchange().streamed_rows()
 
     def wide(self, tile: Tile) -> Tile:
         """Operands of a dot product in the accumulator's dtype (Gemm converts by itself, a multiplication does not)."""

@@ -36,7 +36,8 @@ class GemmProblem:
 
     Loaders take axes (*batch, m, k) and (*batch, k, n) and ignore a batch axis along which their operand is broadcast. `dtype`
     is that of the accumulator (f32, f64, i32, i64). `a_inner` and `b_inner` name the axis that is contiguous in memory. A
-    constant operand depends on parameters only and may be rearranged once. `*_shape` says where an operand or the wanted output
+    constant operand depends on parameters only and may be rearranged once; `keeps_b` says whether there is memory for such a copy of B on
+    a machine that can do without (design/memory.py). `*_shape` says where an operand or the wanted output
     is zero.
     """
 
@@ -49,6 +50,7 @@ class GemmProblem:
     b_inner: Literal["k", "n"] = "n"
     a_constant: bool = False
     b_constant: bool = False
+    keeps_b: bool = True
     a_shape: Triangle = "full"
     b_shape: Triangle = "full"
     out_shape: Triangle = "full"

@@ -24,7 +24,7 @@ from kernelwright.dsl.cfamily.values import (
     Value,
 )
 from kernelwright.dsl.cpp.knobs import Knobs
-from kernelwright.dsl.cpp.turned import turn_of
+from kernelwright.dsl.cpp.turned import turn_of, turns_sums
 from kernelwright.sketch.nodes import DType
 
 SHORT_ROW = 8
@@ -63,6 +63,7 @@ def decide(root: Block, keep_cost: float = Knobs.keep_cost) -> Usage:
             value.kept = value not in stacked and (_worth_keeping(value, anchors, keep_cost) or bool(short_axes(value)))
             stacked.update(members(value) if value.kept else ())
             value.kept = value.kept or (moves_only and turn_of(value) is not None)
+            value.kept = value.kept or (turns_sums(value) and not any(_is_product(who) for who, _ in anchors))
         through = {(value, value.home)} if value.kept or value.op in HEAVY else anchors
         for operand in value.operands:
             usage.anchors.setdefault(operand, set()).update(through)
@@ -118,6 +119,11 @@ def _worth_keeping(value: Value, anchors: set[tuple[object, Block]], keep_cost: 
         return True
     deeper = any(block is not value.home and value.home.encloses(block) for _, block in anchors)
     return deeper and cost > KEEP_COST_IN_LOOP
+
+
+def _is_product(consumer: object) -> bool:
+    """Whether this is a product, which reads its operands along any axis."""
+    return isinstance(consumer, Value) and consumer.op == "gemm"
 
 
 def _cut(value: Value) -> set[Value]:

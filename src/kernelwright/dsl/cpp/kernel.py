@@ -111,9 +111,9 @@ def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: Knobs = D
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
     if "std::stable_sort" in body:
         headers += "#include <algorithm>\n"
-    products = gemm.prelude(knobs.registers, knobs.unroll) if "gemm_tile<" in body else ""
+    products = gemm.prelude(knobs.registers, knobs.unroll) if re.search("gemm_(tile|packing)<", body) else ""
     products += halves.PRELUDE if "gemm_pairs(" in body else ""
-    products += gemm.PACKING if re.search("pack_rows|pack_columns|pack_blocks", body) else ""
+    products += gemm.PACKING if re.search("pack_rows|gemm_packing|pack_blocks", body) else ""
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
 

@@ -46,13 +46,13 @@ class Knobs:
     """Vectors worked on side by side: as many as hide the latency of a multiplication and still fit the registers."""
     keep_cost: int = knob(4, 2, 4, 16)
     """Two nests need it: keep what costs more than this many cycles a vector; a store and a load cost about two."""
-    pack_above_rows: int = knob(12, 1, 12, NEVER, sign="gemm_tile<")
+    pack_above_rows: int = knob(12, 1, 12, NEVER, sign="gemm_(tile|packing)<")
     """B is copied into panels if at least this many rows of A use it: two blocks of the micro-kernel."""
-    copy_left: int = knob(1, 0, 1, 2, sign="gemm_tile<")
+    copy_left: int = knob(1, 0, 1, 2, sign="gemm_(tile|packing)<")
     """A of a product that lies turned in memory is copied into blocks never, where its elements crowd few sets of a cache, or always."""
-    registers: int = knob(0, 0, 304, 402, 502, sign="gemm_tile<")
+    registers: int = knob(0, 0, 304, 402, 502, sign="gemm_(tile|packing)<")
     """The block of registers of a product, hundreds rows and ones vectors of columns; 0: as the machine's registers allow."""
-    unroll: int = knob(4, 1, 2, 4, 8, sign="gemm_tile<")
+    unroll: int = knob(4, 1, 2, 4, 8, sign="gemm_(tile|packing)<")
     """Steps of a product's innermost loop that are written out."""
     interleave: int = knob(-1, -1, 0, 1)
     """Whether the compiler unrolls and mixes the steps of loops: -1 where they hold long polynomials."""

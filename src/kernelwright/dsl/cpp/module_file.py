@@ -143,7 +143,9 @@ def _flags(programs: Sequence[Program], knobs: Knobs) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
     texts = "".join(program.built.text for program in programs)
     polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|tanh_plus_one|erf|erf_plus_one|sin|cos)_of\(", texts)
-    wanted = bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and "gemm_tile<" not in texts
+    wanted = (
+        bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and not re.search("gemm_(tile|packing)<", texts)
+    )
     return [f"-O{knobs.optimize}", *FLAGS, *(INTERLEAVE if wanted else [])]
 
 

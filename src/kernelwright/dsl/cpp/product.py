@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 FAR_BYTES = 1024
 """Elements of A that follow each other in k this far apart meet in few sets of the cache: then A is copied into blocks."""
+WIDEST_STRIP = 256
+"""Bytes of the widest strip of columns that any machine's registers hold."""
 PLANES_MEET = 1024
 """Several products whose distance is a multiple of this many bytes meet in few sets of the first cache when they are read together."""
 
@@ -109,13 +111,15 @@ class Left:
 
 @dataclass(frozen=True)
 class Right:
-    """B likewise; `panel` is empty if B is used in place."""
+    """B likewise; `panel` is empty if B is used in place. `room` is a buffer for panels where B lies along k, with columns `panel`
+    apart, and the product packs it strip by strip."""
 
     pointer: str
     step: str
     panel: str
     depth: Poly
     columns: Poly
+    room: str = ""
 
 
 def product(scheduler: Scheduler, value: Value) -> None:
@@ -142,7 +146,7 @@ def product(scheduler: Scheduler, value: Value) -> None:
     loop = gemm.Loop(to_c(depth), left.step, right.step)
     call = gemm.call(
         value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, left.block, right.pointer,
-        right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh,
+        right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh, right.room,
     )  # fmt: skip
     lines = [*copies, call]
     if pair is not None:
@@ -301,12 +305,13 @@ def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
         if (found.storage is not None) or (few and whole):
             return Right(found.pointer(), to_c(found.row), "", found.rows, found.columns)
     if found is not None and 1 in (found.column.constant, found.row.constant) and not (few and found.column.constant != 1):
+        if found.column.constant != 1:
+            panels = buffer(scheduler, "panels", (depth, poly(WIDEST_STRIP // WIDTH[gemm_value.dtype])), gemm_value)
+            return Right(found.pointer(), str(panel), to_c(found.column), found.rows, found.columns, panels.name)
         width = combine("//", columns + panel - 1, poly(panel)) * panel
         panels = buffer(scheduler, "panels", (depth, width), gemm_value)
-        straight = found.column.constant == 1
-        function, stride = ("pack_rows", found.row) if straight else ("pack_columns", found.column)
-        pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(stride), panels.name)
-        scheduler.out.append(f"{function}({', '.join(pieces)});")
+        pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(found.row), panels.name)
+        scheduler.out.append(f"pack_rows({', '.join(pieces)});")
         return Right(panels.name, str(panel), to_c(found.rows * panel), found.rows, found.columns)
     panels_of = None if few or found is not None else as_panels(scheduler, b, gemm_value, panel)
     if panels_of is not None:

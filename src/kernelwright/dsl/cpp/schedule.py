@@ -29,7 +29,7 @@ from kernelwright.dsl.cpp.elements import Elements
 from kernelwright.dsl.cpp.keeping import Usage, cost_of
 from kernelwright.dsl.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
 from kernelwright.dsl.cpp.reach import only_straight, reads, reads_straight
-from kernelwright.dsl.cpp.turned import turn_of
+from kernelwright.dsl.cpp.turned import turn_of, turns_sums
 
 STACK_BYTES = 64 * 1024
 """Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""
@@ -98,7 +98,7 @@ class Scheduler:
                 continue
             if self.turn(value):
                 continue
-            if fuse and value.op not in HEAVY and self.same_domain(value, shape, roots):
+            if fuse and value.op not in HEAVY and not turns_sums(value) and self.same_domain(value, shape, roots):
                 value_storage = self.declare(value)
                 fills.append(Fill(value_storage, value, ()))
                 computing.add(value.id)
@@ -171,6 +171,8 @@ class Scheduler:
                 sort.argsort(self, value)
             case "gemm":
                 product.product(self, value)
+            case "permute" if turns_sums(value):
+                turned.make_sums(self, value)
             case "where" if axes := short_axes(value):
                 stack.make(self, value, axes)
             case _:
