@@ -158,3 +158,31 @@ def test_a_fragment_has_no_more_axes_than_tilelang_finds_layouts_for() -> None:
     text = language("tilelang").lower(parse(MEAN_BESIDE_WINDOWS))
     assert "T.alloc_fragment(" in text
     assert max(shape.count("BLOCK") for shape in re.findall(r"T\.alloc_fragment\(\(([^)]*)\)", text)) == 5
+
+
+BIAS = """
+import importlib.util, sys, torch
+from dataclasses import asdict
+from kernelwright.dsl.tilelang import stage
+from kernelwright.target import Target
+stage.install(asdict(Target.load("h100")))
+spec = importlib.util.spec_from_file_location("kernel", sys.argv[1])
+module = importlib.util.module_from_spec(spec)
+torch.manual_seed(0)
+x, w = torch.rand(40, 70) + 1, torch.rand(50, 70) + 1
+with stage.scene(calling=False):
+    spec.loader.exec_module(module)
+    model = module.ModelNew()
+with torch.no_grad(), stage.scene(calling=True):
+    got = model(x, w)
+exact = x.double() @ w.double().T
+print(float(((got.double() - exact) / exact).mean()))
+"""
+
+
+def test_what_a_product_of_halves_leaves_out_does_not_add_up(tmp_path: Path) -> None:
+    """fp32 as two halves of tf32: rests of one sign would make every product of positive numbers too small, by 1.1e-7 on average."""
+    file = tmp_path / "kernel.py"
+    file.write_text(language("tilelang").lower(parse(PRODUCT)))
+    done = subprocess.run([sys.executable, "-c", BIAS, str(file)], capture_output=True, text=True, check=True, timeout=120)
+    assert abs(float(done.stdout.splitlines()[-1])) < 2e-8

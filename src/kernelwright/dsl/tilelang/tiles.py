@@ -245,8 +245,10 @@ class Block(Elements):
         return f"{tensor.pointer}[{', '.join(texts)}]", order
 
     def _halved(self, name: str, dims: tuple[str, ...], make: Callable[[], Expr]) -> str:
-        """Fills an fp32 tile with what tf32 holds of each element; the rest goes into a tile of its own. Both in one loop: one that
-        reads back what lies in shared memory has a barrier in each of its steps, and took 255 registers where this takes 120."""
+        """Fills an fp32 tile with what tf32 holds of each element; the rest goes into a tile of its own. Rounded, not cut off: the product
+        of the two rests is left out, and rests that all have the sign of their element add up (a convolution's error: 1.8 times
+        torch's when cut off, 0.9 times when rounded). Both in one loop: one that reads back what lies in shared memory has a barrier
+        in each of its steps, and took 255 registers where this takes 120."""
         low = self.out.allocate("shared", f"{name}_low", dims, "float32")
         place = ", ".join(map(self.out.label, dims))
         self.out.open()
@@ -254,7 +256,9 @@ class Block(Elements):
         element = self.out.named(make(), "element")
         self.walked = outer
         high = self.out.fresh("high")
-        self.out.line(f'{high} = T.reinterpret(T.reinterpret({element.text}, "int32") & T.int32(-8192), "float32")')
+        self.out.line(
+            f'{high} = T.reinterpret((T.reinterpret({element.text}, "int32") + T.int32(4096)) & T.int32(-8192), "float32")'
+        )
         self.out.line(f"{name}[{place}] = {high}")
         self.out.line(f"{low}[{place}] = {element.text} - {high}")
         self.out.close_around(dims)
