@@ -105,3 +105,41 @@ def test_products_that_pack_by_strips(rows: int, columns: int, terms: int, dtype
         kernel = loaded(design, model)
         with torch.no_grad():
             torch.testing.assert_close(kernel(x), model(x), rtol=1e-4, atol=1e-4)
+
+
+def test_shapes_share_what_they_make_alike() -> None:
+    """Two batch sizes, one packed copy of the weights; a change that one of them sees first is seen by both."""
+    model = nn.Conv2d(6, 10, 3, padding=1).eval()
+    inputs = [torch.randn(batch, 6, 40, 40) for batch in (1, 2, 5)]
+    designs = [design_module(model, [x], limit=1)[0] for x in inputs]
+    alone = loaded(designs[0], model)
+    kernel = loaded(designs[0], model, *designs[1:])
+    with torch.no_grad():
+        alone(inputs[0])
+        for factor in (1.0, 2.0, -1.0):
+            kernel.weight.mul_(factor), model.weight.mul_(factor)
+            for x in (*inputs, *reversed(inputs)):
+                torch.testing.assert_close(kernel(x), model(x), rtol=1e-4, atol=1e-4)
+    assert kept_bytes(kernel) == kept_bytes(alone) > 0
+
+
+def test_shapes_that_make_different_things_keep_them_apart() -> None:
+    """A folded weight is packed for one shape and turned for the other; both follow a change of the parameters."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.gain = nn.Parameter(torch.randn(24, 32)), nn.Parameter(torch.randn(24, 1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x @ (self.weight * self.gain).t()
+
+    model = Scaled().eval()
+    inputs = [torch.randn(rows, 32) for rows in (2, 3000)]
+    few, many = (design_module(model, [x], limit=1)[0] for x in inputs)
+    kernel = loaded(few, model, many)
+    with torch.no_grad():
+        for factor in (1.0, 2.0):
+            kernel.gain.mul_(factor), model.gain.mul_(factor)
+            for x in (*inputs, *reversed(inputs)):
+                torch.testing.assert_close(kernel(x), model(x), rtol=1e-4, atol=1e-4)

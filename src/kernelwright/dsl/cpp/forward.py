@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import keyword
 import math
+from typing import Any
 
 from kernelwright.dsl.cfamily.types import WIDTH
 from kernelwright.dsl.cpp.kernel import Entry, Source
 from kernelwright.dsl.cpp.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import library, nodes
+from kernelwright.sketch.alike import Likenesses
 from kernelwright.sketch.nodes import DType
 from kernelwright.sketch.symbolic import evaluate, symbols
 
@@ -35,8 +37,8 @@ def input_shapes(sketch: nodes.Sketch) -> dict[int, tuple[int, ...]]:
     return {int(t.source): tuple(number(i, sizes) for i in t.shape) for t in sketch.tensors if t.role == "input"}
 
 
-def attributes(sketch: nodes.Sketch) -> list[str]:
-    """What the constructor sets: the sketch's constants, and nothing seen or prepared yet."""
+def attributes(sketch: nodes.Sketch, holder: str = "self") -> list[str]:
+    """What the constructor sets: the sketch's constants, and nothing seen or prepared yet. `holder` has what is made once."""
     values = dict(sketch.constants)
     out = []
     for tensor in sketch.tensors:
@@ -47,10 +49,32 @@ def attributes(sketch: nodes.Sketch) -> list[str]:
             out.append(
                 f"        self._{tensor.name} = torch.tensor({numbers}, dtype=torch.{TORCH[tensor.dtype]}).reshape({shape})"
             )
-    return [*out, "        self._seen = None", "        self._made_from = None", ""]
+    return [*out, "        self._seen = None", f"        {holder}._made_from = None", ""]
 
 
-def methods(sketch: nodes.Sketch, built: Source, prefix: str) -> list[str]:
+def preparation(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:
+    """What is made once, and of what: equal for sketches (with the same `numbers`) that can share it."""
+    table, made = Likenesses(sketch, numbers=numbers), _made_once(sketch)
+    tensors, values = {t.name: t for t in sketch.tensors}, dict(sketch.constants)
+    found = []
+    for step in sketch.steps:
+        if isinstance(step, nodes.Kernel) and step.once:
+            likeness, names = table.of(step)
+            roles = [(tensors[name].role, made.get(name, tensors[name].source)) for name in names]
+            given = [values.get(tensors[name].source) for name in names if tensors[name].role == "constant"]
+            found.append((likeness, tuple(roles), tuple(given)))
+    return tuple(found), sketch.sizes, sketch.tunables
+
+
+def _made_once(sketch: nodes.Sketch) -> dict[str, str]:
+    """Attributes for the tensors that are made once: counted as they are met, because sketches for other shapes name them otherwise."""
+    table, roles = Likenesses(sketch), {t.name: t.role for t in sketch.tensors}
+    once = [step for step in sketch.steps if isinstance(step, nodes.Kernel) and step.once]
+    names = dict.fromkeys(name for step in once for name in table.of(step)[1] if roles[name] in ("temp", "output"))
+    return {name: f"made_{number}" for number, name in enumerate(names)}
+
+
+def methods(sketch: nodes.Sketch, built: Source, prefix: str, holder: str = "self") -> list[str]:
     """`_check`, `_prepare` (where something is made once) and `forward`."""
     inputs = [t for t in sketch.tensors if t.role == "input"]
     params = [t for t in sketch.tensors if t.role == "param"]
@@ -63,8 +87,8 @@ def methods(sketch: nodes.Sketch, built: Source, prefix: str) -> list[str]:
     once_made = {t for s in once for t in s.tensors if _role(sketch, t) in ("temp", "output")}
     out = _check_method(sketch, inputs)
     if once:
-        out += _prepare_method(sketch, prefix, once, once_made, params)
-    return out + _forward_method(sketch, built, prefix, inputs, params, constants, used, once, once_made)
+        out += _prepare_method(sketch, prefix, once, once_made, params, holder)
+    return out + _forward_method(sketch, built, prefix, inputs, params, constants, used, once, once_made, holder)
 
 
 def _role(sketch: nodes.Sketch, name: str) -> str:
@@ -95,14 +119,15 @@ def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]
 
 
 def _prepare_method(
-    sketch: nodes.Sketch, prefix: str, once: list[Entry], made: set[str], params: list[nodes.Tensor]
+    sketch: nodes.Sketch, prefix: str, once: list[Entry], made: set[str], params: list[nodes.Tensor], holder: str
 ) -> list[str]:
+    attribute = _made_once(sketch)
     names = [p.name for p in params]
     out = [f"    def _prepare(self, {', '.join(names)}):" if names else "    def _prepare(self):"]
     out.append('        """What depends on parameters only (folding, packing); kept until one changes."""')
     for tensor in sketch.tensors:
         if tensor.name in made:
-            out.append(f"        {tensor.name} = self._{tensor.name} = {_empty(sketch, tensor)}")
+            out.append(f"        {tensor.name} = {holder}.{attribute[tensor.name]} = {_empty(sketch, tensor)}")
     for tensor in sketch.tensors:
         if tensor.role == "constant" and any(tensor.name in step.tensors for step in once):
             out.append(f"        {tensor.name} = self._{tensor.name}")
@@ -139,7 +164,7 @@ def _python(index: nodes.Index, sketch: nodes.Sketch) -> str:
 
 def _forward_method(
     sketch: nodes.Sketch, built: Source, prefix: str, inputs: list[nodes.Tensor], params: list[nodes.Tensor], constants: list[nodes.Tensor],
-    used: set[str], once: list[Entry], once_made: set[str],
+    used: set[str], once: list[Entry], once_made: set[str], holder: str,
 ) -> list[str]:  # fmt: skip
     out: list[str] = []
     by_position = {int(t.source): t for t in inputs}
@@ -183,11 +208,12 @@ def _forward_method(
         key = ", ".join(f"{p.name}.data_ptr(), {p.name}._version" for p in params if any(p.name in s.tensors for s in once))
         chosen = ", ".join(p.name for p in params)
         out.append(f"        made_from = ({key}{',' if key else ''})")
-        out.append("        if made_from != self._made_from:")
+        out.append(f"        if made_from != {holder}._made_from:")
         out.append(f"            self._prepare({chosen})")
-        out.append("            self._made_from = made_from")
+        out.append(f"            {holder}._made_from = made_from")
+        attribute = _made_once(sketch)
         for name in sorted(once_made):
-            out.append(f"        {name} = self._{name}")
+            out.append(f"        {name} = {holder}.{attribute[name]}")
     shared = _workspace(sketch, built, used - once_made)
     if shared.size:
         out.append(f"        _workspace = torch.empty({shared.size}, dtype=torch.uint8)")

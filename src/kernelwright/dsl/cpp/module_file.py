@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kernelwright.dsl.cpp import forward
 from kernelwright.dsl.cpp.kernel import DEFAULT, Entry, Source
@@ -86,12 +87,17 @@ def _flatten(tree, into):
 
 
 _CHOICE = '''
+class _Kept:
+    """What was made from the parameters, and from which; shapes that make the same have one of these together."""
+
+
 class _Shape:
     """The kernels for one set of input shapes; parameters are those of the module it belongs to."""
 
-    def __init__(self, owner):
+    def __init__(self, owner, kept):
         self._modules = owner._modules
         self._owner = owner
+        self._kept = kept
         self._set_up()
 
     def __getattr__(self, name):
@@ -206,14 +212,19 @@ def _single(program: Program, declared: list[str]) -> str:
 
 
 def _variant(program: Program, number: int) -> str:
-    lines = [f"class _Shape{number}(_Shape):", "    def _set_up(self):", *forward.attributes(program.sketch)]
-    return "\n".join([*lines, *forward.methods(program.sketch, program.built, _prefix(_suffix(number)))]) + "\n\n"
+    holder = "self._kept"
+    lines = [f"class _Shape{number}(_Shape):", "    def _set_up(self):", *forward.attributes(program.sketch, holder)]
+    return "\n".join([*lines, *forward.methods(program.sketch, program.built, _prefix(_suffix(number)), holder)]) + "\n\n"
 
 
 def _chooser(programs: Sequence[Program], declared: list[str]) -> str:
     shapes = [forward.input_shapes(program.sketch) for program in programs]
     positions = sorted(set.intersection(*(set(each) for each in shapes)))
-    lines = [*HEAD, *declared, "        self._programs = {"]
+    numbers: dict[Any, int] = {}
+    prepared = [forward.preparation(program.sketch, numbers) for program in programs]
+    distinct = list(dict.fromkeys(prepared))
+    lines = [*HEAD, *declared, f"        kept = [_Kept() for _ in range({len(distinct)})]", "        self._programs = {"]
     for number, each in enumerate(shapes):
-        lines.append(f"            {tuple(each[position] for position in positions)}: _Shape{number}(self),")
+        shape, own = tuple(each[position] for position in positions), distinct.index(prepared[number])
+        lines.append(f"            {shape}: _Shape{number}(self, kept[{own}]),")
     return "\n".join([*lines, "        }"]) + "\n" + _CHOOSE.format(positions=positions)
