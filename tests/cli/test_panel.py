@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from kernelwright.cli.panel import verdict_panel
-from kernelwright.judge.verdict import Build, Mismatch, Timing, Trials, Verdict
+from kernelwright.judge.verdict import Build, CompiledFor, Mismatch, Timing, Trials, Verdict
 
 TIMING = {
     "kernel_ms": 5.6,
@@ -123,3 +123,15 @@ def test_trials_and_library_calls_are_listed() -> None:
     text = shown(verdict)
     for words in ("3 seeds", "own, zeros", "4 shapes", "2 non-contiguous", "fp64", "hybrid: aten.mm"):
         assert words in text
+
+
+def test_a_kernel_that_is_only_lowered_shows_the_stage_and_no_registers() -> None:
+    figures = CompiledFor(
+        stage="linalg", compiler="triton-ascend 3.2.0; no CANN: no binary", architecture="Ascend910B3", predicted_ms=0.05
+    )
+    text = shown(
+        Verdict(status="correct", reason="right", dsl="triton", execution="interpreter", compiled_for={"ascend910b": figures})
+    )
+    assert "lowered to linalg by triton-ascend 3.2.0; no CANN: no binary" in text
+    assert "predicted, not measured: 0.05 ms" in text
+    assert "None" not in text

@@ -81,7 +81,7 @@ def _compiled(targets: dict[str, CompiledFor]) -> Table:
         known = ((figures.registers, "registers"), (figures.shared_memory, "B shared"), (figures.spills, "B spilled"))
         said = [f"{value} {unit}" for value, unit in known if value is not None]
         if not said:
-            said = [f"{figures.compiler}: {figures.stage}" if figures.stage else figures.compiler]
+            said = [f"lowered to {figures.stage} by {figures.compiler}" if figures.stage else figures.compiler]
         if figures.occupancy is not None:
             said.append(f"occupancy {figures.occupancy:.0%} (limited by {figures.limiter})")
         table.add_row(name, figures.architecture, ", ".join(said))

@@ -227,7 +227,16 @@ def test_triton_ascend_refuses_what_it_does_not_know(judge: Judge) -> None:
 @real
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "forward", ["torch.softmax(a, 1)", "a @ a.T", "torch.cumsum(a, 1)", "torch.argmax(a, 1)", "torch.sort(a, 1)[0]"]
+    "forward",
+    [
+        "torch.softmax(a, 1)",
+        "a @ a.T",
+        "torch.cumsum(a, 1)",
+        "torch.argmax(a, 1)",
+        "torch.sort(a, 1)[0]",
+        "torch.max_pool1d(a, 3, 2, 1)",
+        "torch.erf(a).prod(0)",
+    ],
 )
 def test_triton_ascend_lowers_what_we_write(judge: Judge, forward: str) -> None:
     task = f"import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, a):\n        return {forward}\n\n"
@@ -236,4 +245,13 @@ def test_triton_ascend_lowers_what_we_write(judge: Judge, forward: str) -> None:
     with Drafter() as drafter:
         kernel = drafter.drafts(made, Request("triton", count=1))[0].kernel
     verdict = judge.verify(made, kernel, dsl="triton", target="ascend910b", timing=False, budget_s=0.2)
+    assert verdict.status is Status.correct, verdict.reason
+
+
+def test_a_file_that_was_written_for_an_npu_runs_without_one(judge: Judge, played: Callable[[str], Path]) -> None:
+    played(ECHO)
+    kernel = KERNEL.replace("import torch\n", "import torch\nimport torch_npu\n", 1)
+    kernel = kernel.replace("torch.empty_like(x)", 'torch.empty(x.shape, device="npu")')
+    kernel = kernel.replace("x = x.contiguous()", "torch.npu.synchronize()\n        x = x.npu().contiguous()")
+    verdict = judged(judge, kernel)
     assert verdict.status is Status.correct, verdict.reason

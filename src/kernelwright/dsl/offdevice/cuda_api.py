@@ -162,11 +162,19 @@ def install(target: Mapping[str, Any]) -> None:
     if target.get("kind") == "rocm":
         torch.version.hip = "7.0"
     elif target.get("kind") == "ascend":
-        torch.npu = torch.cuda  # torch_npu gives its module the same functions
-        sys.modules.setdefault("torch_npu", types.ModuleType("torch_npu"))
+        _install_npu()
     else:
         torch.version.cuda = "13.0"
     _redirect_default_device()
+
+
+def _install_npu() -> None:
+    """What torch_npu adds to torch, by the names that it has there; a tensor's device still reads as cuda, as torch knows no other."""
+    torch.npu = torch.cuda
+    torch.Tensor.npu = lambda tensor, *_, **__: tensor.cuda()
+    torch.Tensor.is_npu = property(lambda tensor: tensor.is_cuda)
+    torch.nn.Module.npu = lambda module, *_, **__: module
+    sys.modules.setdefault("torch_npu", types.ModuleType("torch_npu"))
 
 
 def _redirect_default_device() -> None:
