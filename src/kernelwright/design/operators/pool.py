@@ -8,6 +8,7 @@ from typing import Any
 
 from kernelwright.design import build as b
 from kernelwright.design import values as v
+from kernelwright.design.operators.averaged import averaged
 from kernelwright.design.operators.reduce import arg_fold
 from kernelwright.design.operators.table import Result, first, rule
 from kernelwright.design.values import Value
@@ -77,6 +78,9 @@ def avg_pool(n: int) -> Any:
         ones = [1] * n
         outputs, space = out.shape[-n:], x.shape[-n:]
         leaves = _beyond(space, outputs, k, s, p, ones)
+        together = None if leaves or divisor_override else averaged(x, k, s, outputs)
+        if together is not None:
+            return together
         cut = b.windows(x, k, s, p, ones, outputs, 0 if leaves else None)
         total = b.fold("sum", cut, tuple(range(len(out.shape), len(out.shape) + n)))
         if divisor_override:
