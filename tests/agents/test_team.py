@@ -57,13 +57,16 @@ class Stage:
     def run(
         self, script: Script, source: str = TASK, effort: Effort = DESIGN, *, timing: bool = False, limits: Limits | None = None,
         resume: str | None = None, knowledge: bool = True, record: Path | None = None, replay: Path | None = None,
+        tune_seconds: float = 0.0,
     ) -> tuple[Generated, RunRecord]:  # fmt: skip
         limits = limits or Limits(retries=0, timeout_s=60)
         spec = f"replay:{replay}" if replay else script.url
         model: Model = open_model(spec, store=self.store, limits=limits, record=record, ledger=Ledger(limits))
         run = self.store.resume(resume) if resume else self.store.begin({"command": "generate"})
         minds = Minds(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
-        job = Job(Task.from_source(source, path="task.py"), "cpp", "pure", effort, None, timing, False)
+        job = Job(
+            Task.from_source(source, path="task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
+        )
         try:
             result = generate(
                 job, self.judge, self.drafter, open_folder(self.folder / "out", "task", "cpp"), minds=minds, watch=self.watch
@@ -96,6 +99,16 @@ def test_a_right_design_at_the_first_try(stage: Stage) -> None:
     assert all(step.reason for step in record.steps)
     assert (stage.folder / "out" / "kernel.py").read_text() == result.draft.kernel
     assert record.status == "done"
+
+
+def test_tuning_varies_what_a_model_proposed_also_where_the_designer_has_nothing(stage: Stage) -> None:
+    with serving([block(SKETCH)]) as script:
+        result, record = stage.run(script, timing=True, tune_seconds=1.0)
+    assert result.verdict.ok
+    assert "variants raced" in result.ended
+    heats = [step for step in record.steps if step.kind == "heat"]
+    assert heats
+    assert all(place["kernel"] for step in heats for place in step.facts["places"])
 
 
 def test_a_wrong_design_goes_back_to_the_designer_without_a_build(stage: Stage) -> None:

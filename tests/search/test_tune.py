@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.agents.drafts import Drafter
 from kernelwright.cli.main import run
 from kernelwright.judge import Judge
 from kernelwright.judge.heat import Heat, Place
 from kernelwright.search.course import State, Variant
 from kernelwright.search.features import Axes
 from kernelwright.search.point import Point
+from kernelwright.search.propose import Proposer
+from kernelwright.search.station import Station
 from kernelwright.search.tune import _challenge
 from kernelwright.task import Task
 
@@ -55,6 +58,20 @@ def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
     assert fast.seconds < slow.seconds
 
 
+def test_what_models_propose_stands_beside_the_designers_own(task: Path) -> None:
+    with Drafter() as drafter:
+        with Station(drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick") as station:
+            own = station.designs
+            made = station.write(Point.of(0, own[0].defaults))
+        assert made is not None
+        proposed = made.sketch.replace("maximum(", "maximum(0.0 + ")
+        with Station(drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick", sketches=(proposed,)) as station:
+            assert len(station.designs) == len(own) + 1
+            written = station.write(Point.of(0, station.designs[0].defaults))
+            assert written is not None
+            assert written.code != made.code
+
+
 class Replayed:
     """A course whose races end as told."""
 
@@ -71,9 +88,13 @@ class Replayed:
 def test_a_lucky_heat_does_not_take_the_lead(again: tuple[float, float], leads: bool) -> None:
     seed, lucky = Variant("a", "s"), Variant("b", "s", Point.of(0, {"TILE": 2}), relative=0.7)
     state = State(seed, {"a": seed, "b": lucky})
-    _challenge(Replayed(*again), ["b"], state)  # type: ignore[arg-type]
+    proposer = Proposer(Replayed.designs)
+    assert lucky.point is not None
+    proposer.tell(lucky.point, 0.7)
+    _challenge(Replayed(*again), proposer, ["b"], state)  # type: ignore[arg-type]
     assert (state.leader is not seed) is leads
     assert state.variants["b"].relative == pytest.approx(again[1])
+    assert [island.best.value for island in proposer.islands.islands if island.best] == [pytest.approx(again[1])]
     assert state.path == ([("design 1 with TILE 2", pytest.approx(1 / 0.9))] if leads else [])
 
 

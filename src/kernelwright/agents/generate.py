@@ -28,6 +28,8 @@ from kernelwright.judge.verdict import Verdict
 __all__ = ["Generated", "Job", "NothingFound", "generate"]
 
 Say = Callable[[str], None]
+PROPOSALS = 3
+"""Sketches of models that a search varies beside the designer's own."""
 Ending = tuple[Attempt, str, tuple[tuple[str, float], ...]]
 """The best, why the run ended, and the path by which tuning came to it."""
 
@@ -88,7 +90,7 @@ def generate(
 def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Ending:
     """The built-in mind: its best draft, or the kernel that was given, and what tuning makes of it."""
     best = _first(bench, journal, folder, watch)
-    return _tuned(bench, journal, folder, watch, best, (best.sketch,) if bench.job.kernel and best.sketch else ())
+    return _tuned(bench, journal, folder, watch, best)
 
 
 def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
@@ -100,15 +102,18 @@ def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) 
 
 
 def _tuned(
-    bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, best: Attempt, sketches: tuple[str, ...]
+    bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, best: Attempt, proposed: tuple[str, ...] = ()
 ) -> Ending:
-    """What tuning makes of a kernel, where the job asks for it and speeds are measured."""
+    """What tuning makes of a kernel, where the job asks for it and speeds are measured: from the sketch of a kernel that was given, or
+    from the designer's own designs, and from what models proposed."""
     job = bench.job
+    given = (best.sketch,) if job.kernel and best.sketch else ()
     if not (job.tune_seconds and job.timing and best.verdict.timing is not None):
         return best, "", ()
     from kernelwright.search.tune import tune
 
-    tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches)
+    sketches = tuple(dict.fromkeys(given + proposed))
+    tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches, own=not given)
     found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
     return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}", tuned.path
 
@@ -195,7 +200,10 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watc
     path: tuple[tuple[str, float], ...] = ()
     if best.verdict.ok and best.author != "coder":
         # What the rules lowered can be varied by them; a kernel that was written by hand is what it is.
-        best, said, path = _tuned(bench, journal, folder, watch, best, (best.sketch,) if best.design > 0 else ())
+        rules = sorted(
+            (a for a in team.tried if a.verdict.ok and a.author == "rules"), key=lambda a: -(attempts.speed(a.verdict) or 0)
+        )
+        best, said, path = _tuned(bench, journal, folder, watch, best, tuple(a.sketch for a in rules[:PROPOSALS]))
         ended = f"{ended}; {said}" if said else ended
     if best.verdict.ok and best.design > 0:
         librarian.learn_win(team.brief, best)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from kernelwright.cli import options
 
 if TYPE_CHECKING:
     from kernelwright.agents.order import Fulfilled
@@ -15,28 +16,21 @@ def generate_command(
     task: Annotated[str, typer.Argument(help="A task file, module.py:ClassName, or a suite's task such as core/relu.")],
     dsl: Annotated[str, typer.Option(help="Language of the kernel.")] = "cpp",
     target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "auto",
-    model: Annotated[
-        str | None,
-        typer.Option(
-            help="Who thinks: builtin (no key, no network), openai:NAME, anthropic:NAME, URL:NAME, mailbox:DIR, replay:FILE."
-        ),
-    ] = None,
-    designer_model: Annotated[str | None, typer.Option(help="Another model for the Designer.")] = None,
-    coder_model: Annotated[str | None, typer.Option(help="Another model for the Coder.")] = None,
-    max_cost: Annotated[float | None, typer.Option(help="US dollars that the run may spend on models.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens that the run may spend on models.")] = None,
-    record: Annotated[Path | None, typer.Option(help="Record the models' answers into this file, for replay:FILE.")] = None,
+    model: options.ModelName = None,
+    designer_model: options.DesignerModel = None,
+    coder_model: options.CoderModel = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    record: options.Record = None,
     knowledge: Annotated[Literal["on", "off"], typer.Option(help="Use and keep what runs have learnt.")] = "on",
-    track: Annotated[
-        Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")
-    ] = "pure",
+    track: options.Track = "pure",
     effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "quick",
     budget: Annotated[str | None, typer.Option(help="Stop after this long, e.g. 60s or 5m.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the result.")] = None,
+    out: options.Out = None,
     no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
-    no_compile: Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")] = False,
+    no_compile: options.NoCompile = False,
     show_sketch: Annotated[bool, typer.Option("--show-sketch", help="Print the sketch too.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: options.AsJson = False,
 ) -> int:
     """Make a verified kernel for a task."""
     from kernelwright import config

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from kernelwright.cli import options
 
 if TYPE_CHECKING:
     from kernelwright.migrate.order import Moved
@@ -29,15 +31,13 @@ def migrate_command(
     model: Annotated[
         str | None, typer.Option(help="Who writes the kernel where the source cannot be lifted (with --task).")
     ] = None,
-    max_cost: Annotated[float | None, typer.Option(help="US dollars that the run may spend on models.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Tokens that the run may spend on models.")] = None,
-    track: Annotated[
-        Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and the like allowed.")
-    ] = "pure",
-    out: Annotated[Path | None, typer.Option(help="Folder for the result.")] = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    track: options.Track = "pure",
+    out: options.Out = None,
     no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
-    no_compile: Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    no_compile: options.NoCompile = False,
+    as_json: options.AsJson = False,
 ) -> int:
     """Migrate a kernel to another language or device, with proof that it computes the same."""
     from kernelwright import config

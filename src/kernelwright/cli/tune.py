@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
+
+from kernelwright.cli import options
 
 
 def tune_command(
@@ -13,14 +14,19 @@ def tune_command(
     task: Annotated[str | None, typer.Option(help="What the kernel computes: a task file, or module.py:ClassName.")] = None,
     dsl: Annotated[str | None, typer.Option(help="Language of the kernel.")] = None,
     budget: Annotated[str, typer.Option(help="Time for the search, e.g. 60s or 5m.")] = "60s",
-    track: Annotated[
-        Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and the like allowed.")
-    ] = "pure",
-    out: Annotated[Path | None, typer.Option(help="Folder for the result.")] = None,
-    no_compile: Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    model: options.ModelName = None,
+    designer_model: options.DesignerModel = None,
+    coder_model: options.CoderModel = None,
+    max_cost: options.MaxCost = None,
+    max_tokens: options.MaxTokens = None,
+    record: options.Record = None,
+    track: options.Track = "pure",
+    out: options.Out = None,
+    no_compile: options.NoCompile = False,
+    as_json: options.AsJson = False,
 ) -> int:
-    """Search for a faster variant of a kernel: tile sizes, orders of loops, other designs. "No gain found" is an answer."""
+    """Search for a faster variant of a kernel: tile sizes, orders of loops, other designs, and with --model what a model proposes. "No
+    gain found" is an answer."""
     from kernelwright import config
     from kernelwright.agents import effort as efforts
     from kernelwright.agents.order import Order, fulfil
@@ -32,6 +38,14 @@ def tune_command(
     from kernelwright.judge import offdevice
     from kernelwright.task import Task
 
+    flags = {
+        "model": model,
+        "designer_model": designer_model,
+        "coder_model": coder_model,
+        "max_cost": max_cost,
+        "max_tokens": max_tokens,
+    }
+    settings = config.load(flags).settings
     kernel = Kernel.from_path(what, dsl=dsl) if task is not None else None
     chosen = dsl or (kernel.dsl if kernel is not None else "cpp")
     language(chosen)
@@ -47,7 +61,14 @@ def tune_command(
         effort="quick",
         compile_contender=not no_compile,
         out=str(out) if out else None,
-        store=config.load({}).settings.store,
+        model=settings.model,
+        designer_model=settings.designer_model,
+        coder_model=settings.coder_model,
+        base_url=settings.base_url,
+        max_cost=settings.max_cost,
+        max_tokens=settings.max_tokens,
+        record=str(record.resolve()) if record else None,
+        store=settings.store,
         tune_seconds=efforts.seconds(budget),
         kernel=kernel.source if kernel is not None else "",
     )

@@ -53,12 +53,14 @@ class State:
 class Course:
     """Where variants are written and raced. Station and heat are opened when the first thing is to be done that is not remembered."""
 
-    def __init__(self, bench: Workbench, stack: ExitStack, sketches: tuple[str, ...], options: dict[str, int]) -> None:
+    def __init__(
+        self, bench: Workbench, stack: ExitStack, sketches: tuple[str, ...], own: bool, options: dict[str, int]
+    ) -> None:
         self._bench, self._stack = bench, stack
-        self._given = (sketches, options)
+        self._given = (sketches, own, options)
         self._open_station: Station | None = None
         self._open_heat: Heat | None = None
-        key = {"sketches": [digest(sketch) for sketch in sketches], "options": options}
+        key = {"sketches": [digest(sketch) for sketch in sketches], "own": own, "options": options}
         found = bench.finding("spaces", key, lambda: {"designs": [asdict(design) for design in self._station().designs]})
         self.designs = [
             Axes(**{**item, "axes": {name: tuple(values) for name, values in item["axes"].items()}})
@@ -80,7 +82,7 @@ class Course:
 
     def _station(self) -> Station:
         if self._open_station is None:
-            job, (sketches, options) = self._bench.job, self._given
+            job, (sketches, own, options) = self._bench.job, self._given
             station = Station(
                 self._bench.drafter,
                 job.task,
@@ -88,6 +90,7 @@ class Course:
                 track=job.track,
                 effort="standard",
                 sketches=sketches,
+                own=own,
                 options=options,
             )
             self._open_station = self._stack.enter_context(station)

@@ -88,6 +88,14 @@ class Islands:
         if self._results % MIGRATE_EVERY == 0:
             self.migrate()
 
+    def correct(self, point: Point, value: float) -> None:
+        """A better measurement: wherever the point is a member or an elite."""
+        for member in (*(member for island in self.islands for member in island.members), *self.elites.values()):
+            if member.point == point:
+                member.value = value
+        for island in self.islands:
+            island.members.sort(key=lambda member: member.value)
+
     def migrate(self) -> int:
         """The best of each island moves on to the next; how many were new there."""
         best = [island.best for island in self.islands]

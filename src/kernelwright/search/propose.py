@@ -83,6 +83,11 @@ class Proposer:
         if self._study is not None:
             self._learn(point, value)
 
+    def correct(self, point: Point, value: float) -> None:
+        """A better measurement of a point that was told before: who leads depends on it, what was learnt from it may stay."""
+        self._results[point] = value
+        self.islands.correct(point, value)
+
     def _next(self) -> Point | None:
         while True:
             if not self._queue:

@@ -1,9 +1,10 @@
 """The worker of a search: holds the designs of one task, and writes a kernel for any point of their spaces.
 
-In: `open` {task, dsl, track, effort, sketches, options} → {designs: [Axes]}: the designer's own designs, or the sketches given (of a kernel
-that is to be tuned) with the coder's options that it was written with; `write` {design, values} → {kernel, sketch, code}, or {} where
-the checker objects. Axes are those of the sketch (space.py) and the coder's options that make a difference (ways.py). Forked from the
-drafting template, since the task file has to run for its shapes. `Station` is the parent's side.
+In: `open` {task, dsl, track, effort, sketches, own, options} → {designs: [Axes]}: the sketches given (of a kernel that is to be tuned, with
+the coder's options that it was written with; of models) and, where they are asked for, the designer's `own` designs; `write`
+{design, values} → {kernel, sketch, code}, or {} where the checker objects. Axes are those of the sketch (space.py) and the coder's
+options that make a difference (ways.py). Forked from the drafting template, since the task file has to run for its shapes. `Station`
+is the parent's side.
 """
 
 from __future__ import annotations
@@ -49,12 +50,13 @@ class Station:
         track: str,
         effort: str,
         sketches: tuple[str, ...] = (),
+        own: bool = True,
         options: dict[str, int] | None = None,
     ) -> None:
         self._worker = drafter.open("search.station:serve")
         message = {"op": "open", "task": drafter.task_message(task), "dsl": dsl, "track": track, "effort": effort}
         try:
-            reply = self._ask({**message, "sketches": list(sketches), "options": options or {}})
+            reply = self._ask({**message, "sketches": list(sketches), "own": own, "options": options or {}})
         except BaseException:
             self._worker.stop()
             raise
@@ -119,8 +121,13 @@ class _Desk:
         task = Task.from_source(**message["task"])
         self._coder = language(message["dsl"])
         self._state = state_of(load_task(task))
-        given = [Design(parse(text)) for text in message["sketches"]]
-        self._designs = given or design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])
+        self._designs = [Design(parse(text)) for text in message["sketches"]]
+        if message["own"]:
+            try:
+                self._designs += design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])
+            except KernelwrightError:
+                if not self._designs:  # else what a model proposed can still be varied
+                    raise
         self._spaces = [Space.of(design.sketch) for design in self._designs]
         self._options: dict[str, int] = dict(message["options"]) if isinstance(self._coder, ManyWays) else {}
         return {"designs": [self._axes(number) for number in range(len(self._designs))]}

@@ -47,19 +47,21 @@ def tune(
     *,
     seconds: float,
     sketches: tuple[str, ...] = (),
+    own: bool = True,
 ) -> Tuned:
-    """Search around the seed, which must be correct; `sketches` are searched instead of the designer's own designs."""
+    """Search around the seed, which must be correct: in the sketches given, and in the designer's `own` designs. Without those, the
+    sketch is that of a kernel, which is written with its options."""
     job, started, target = bench.job, bench.seconds, Target.host().name
     start = Variant(seed.kernel, seed.sketch)
     state = State(start, {code_of(seed.kernel): start})
-    options = Kernel.from_source(seed.kernel, dsl=job.dsl).options if sketches else {}
+    options = Kernel.from_source(seed.kernel, dsl=job.dsl).options if sketches and not own else {}
 
     def stand(*doing: str) -> None:
         watch.stands(_standing(state, proposer, doing, bench.seconds - started, seconds))
 
     with ExitStack() as stack:
         watch.say("tuning: designs and what can be varied in them")
-        course = Course(bench, stack, sketches, options)
+        course = Course(bench, stack, sketches, own or not sketches, options)
         known = bench.finding("past", {"target": target}, lambda: {"rows": past.rows(journal.store, job.dsl, target)})["rows"]
         model = CostModel([(row, value) for row, value in known])
         proposer = Proposer(course.designs, model)
@@ -118,7 +120,7 @@ def _heat(
         proposer.tell(point, relative)
         if relative is not None:
             state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
-    _challenge(course, [code for code in entrants if code in state.variants], state)
+    _challenge(course, proposer, [code for code in entrants if code in state.variants], state)
     state.best.append(1 / state.leader.relative)
     reason = f"{len(entrants)} variants beside the best so far, which is {state.best[-1]:.2f}x the first kernel"
     journal.step(
@@ -126,7 +128,7 @@ def _heat(
     )
 
 
-def _challenge(course: Course, codes: list[str], state: State) -> None:
+def _challenge(course: Course, proposer: Proposer, codes: list[str], state: State) -> None:
     """The fastest of a heat takes the lead if it is ahead of the leader in a race of the two as well."""
     leader = state.leader
     code = min(codes, key=lambda code: state.variants[code].relative, default="")
@@ -137,7 +139,9 @@ def _challenge(course: Course, codes: list[str], state: State) -> None:
         return
     ratio = second.seconds / first.seconds
     challenger = state.variants[code] = replace(state.variants[code], relative=leader.relative * ratio)
-    if ratio < 1 - WORTH and challenger.point is not None:
+    assert challenger.point is not None, "only the seed has none"
+    proposer.correct(challenger.point, challenger.relative)
+    if ratio < 1 - WORTH:
         change = _change(leader.point, challenger.point, course.designs[challenger.point.design])
         state.path.append((change, 1 / ratio))
         state.leader, state.stale = challenger, 0
