@@ -15,6 +15,7 @@ from kernelwright.agents.drafts import Drafter, Request
 from kernelwright.dsl.language import language
 from kernelwright.dsl.triton.ascend import environment
 from kernelwright.judge import Judge, Status, Verdict
+from kernelwright.sketch.parse import parse
 from kernelwright.task import Task
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
@@ -200,6 +201,19 @@ def test_emitted_masks_are_never_true_by_themselves_and_libdevice_is_found_on_bo
         kernel = drafter.drafts(Task.from_source(task, path="row.py"), Request("triton", count=1))[0].kernel
     assert "(0 >= 0)" not in kernel
     assert "from triton.language.extra.ascend import libdevice" in kernel
+
+
+@pytest.mark.parametrize(
+    ("columns", "address"), [(8192, "(i * 8192 - 1) + m * 2"), (64, "(pid * BLOCK_M * 64 - 1) + t[:, None] * 64")]
+)
+def test_a_constant_beside_a_stride_of_two_is_part_of_a_number_that_the_compiler_does_not_know(
+    columns: int, address: str
+) -> None:
+    """triton-ascend 3.2 stops at an assertion where it is added to positions two apart; rows as a grid, and as lanes of a block."""
+    text = f'x = tensor([64, {columns}], f32, role="input", source="0")\ny = tensor([64, {columns // 2}], f32, role="output")\n'
+    text += "\n@kernel\ndef work():\n    for i in parallel(0, 64):\n"
+    text += f'        store(y[i, :], load(x[i, -1 : {columns - 1} : 2], pad=0.0))\n\nreturns("y")\n'
+    assert f"tl.load(x_ptr + {address}" in language("triton").lower(parse(text))
 
 
 real = pytest.mark.skipif(REAL is None, reason="no environment with triton-ascend (setting triton_ascend)")
