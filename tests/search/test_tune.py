@@ -9,6 +9,9 @@ import pytest
 
 from kernelwright.agents.drafts import Drafter
 from kernelwright.cli.main import run
+from kernelwright.cli.tune import _is_kernel, _made_from
+from kernelwright.dsl.kernel import Kernel
+from kernelwright.errors import ConfigError
 from kernelwright.judge import Judge
 from kernelwright.judge.heat import Heat, Place
 from kernelwright.search.course import State, Variant
@@ -17,6 +20,7 @@ from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
 from kernelwright.search.station import Station
 from kernelwright.search.tune import _challenge
+from kernelwright.store import Store
 from kernelwright.task import Task
 
 TASK = """
@@ -70,6 +74,24 @@ def test_what_models_propose_stands_beside_the_designers_own(task: Path) -> None
             written = station.write(Point.of(0, station.designs[0].defaults))
             assert written is not None
             assert written.code != made.code
+
+
+def test_a_kernel_is_tuned_for_the_task_of_the_run_that_made_it(
+    task: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(SLOW)
+    assert _is_kernel(str(kernel))
+    assert not _is_kernel(str(task))
+    place = str(tmp_path / "store")
+    with Store.open(place) as store:
+        store.begin({"command": "generate", "source": TASK, "path": "a.py", "class_name": "Model"}).finish("failed", None)
+        made = store.begin({"command": "generate", "source": TASK, "path": "b.py", "class_name": "Model"})
+        made.finish("done", store.put(SLOW.encode()))
+    assert _made_from(Kernel.from_path(kernel), place).path == "b.py"
+    kernel.write_text(SLOW + "# by hand\n")
+    with pytest.raises(ConfigError, match="say what it computes with --task"):
+        _made_from(Kernel.from_path(kernel), place)
 
 
 class Replayed:

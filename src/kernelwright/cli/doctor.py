@@ -35,7 +35,9 @@ class Way:
 
 
 def doctor_command(
-    measure: Annotated[bool, typer.Option("--measure", help="Measure the CPU: bandwidth, peak, cost of a call (seconds).")] = False,
+    measure: Annotated[
+        bool, typer.Option("--measure", help="Measure the CPU: bandwidth, peak, cost of a call (seconds).")
+    ] = False,
     sandbox: Annotated[bool, typer.Option("--sandbox/--no-sandbox", help="Start a worker to see its sandbox level.")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -287,7 +289,9 @@ def _show(report: dict[str, Any]) -> None:
     if cpu["figures"] == "estimated":
         console.print("\nThe roofline is an estimate; measure it with: kernelwright doctor --measure")
     elif (load := os.getloadavg()[0]) > cpu["cores"] / 2:
-        console.print(f"\nThe machine is busy (load {load:.1f}): figures that are measured now are too low. The best ever seen are kept.")
+        console.print(
+            f"\nThe machine is busy (load {load:.1f}): figures that are measured now are too low. The best ever seen are kept."
+        )
 
 
 def _size(count: int) -> str:

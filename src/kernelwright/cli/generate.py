@@ -113,7 +113,9 @@ def report(done: Fulfilled, *, show_sketch: bool, as_json: bool) -> int:
         for what, factor in result.path:
             console.print(f"{factor:5.2f}x  {what}", highlight=False, markup=False)
         if result.ended:
-            console.print(f"kernel by: {result.author}; ended because {result.ended}", highlight=False, markup=False)
+            console.print(
+                f"kernel by: {result.author or 'whoever wrote it'}; ended because {result.ended}", highlight=False, markup=False
+            )
         console.print(
             f"{folder.kernel}  {folder.sketch}  [dim]{result.seconds:.1f} s, {result.tried} judged, run {done.run}[/dim]"
         )

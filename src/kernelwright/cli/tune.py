@@ -1,17 +1,27 @@
-"""`kernelwright tune`: a task, or a kernel and its task, in; the fastest variant found within the budget out, and what brought how much."""
+"""`kernelwright tune`: a task, or a kernel and its task, in; the fastest variant found within the budget out, and what brought how much.
+
+What a kernel computes is said by `--task`, or by the run in the store that made it.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelwright.cli import options
 
+if TYPE_CHECKING:
+    from kernelwright.dsl.kernel import Kernel
+    from kernelwright.task import Task
+
 
 def tune_command(
-    what: Annotated[str, typer.Argument(metavar="TASK|KERNEL", help="A task file, or a kernel file (with --task).")],
-    task: Annotated[str | None, typer.Option(help="What the kernel computes: a task file, or module.py:ClassName.")] = None,
+    what: Annotated[str, typer.Argument(metavar="TASK|KERNEL", help="A task file, a suite's task, or a kernel file.")],
+    task: Annotated[
+        str | None,
+        typer.Option(help="What the kernel computes, where no run in the store made it: a task file, module.py:ClassName."),
+    ] = None,
     dsl: Annotated[str | None, typer.Option(help="Language of the kernel.")] = None,
     budget: Annotated[str, typer.Option(help="Time for the search, e.g. 60s or 5m.")] = "60s",
     model: options.ModelName = None,
@@ -46,12 +56,14 @@ def tune_command(
         "max_tokens": max_tokens,
     }
     settings = config.load(flags).settings
-    kernel = Kernel.from_path(what, dsl=dsl) if task is not None else None
+    kernel = Kernel.from_path(what, dsl=dsl) if task is not None or _is_kernel(what) else None
     chosen = dsl or (kernel.dsl if kernel is not None else "cpp")
     language(chosen)
     if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
-    found = Task.from_path(task if task is not None else what)
+    found = (
+        _made_from(kernel, settings.store) if kernel and task is None else Task.from_path(task if task is not None else what)
+    )
     order = Order(
         path=found.path,
         source=found.source,
@@ -75,3 +87,29 @@ def tune_command(
     with watching(found.name) as watch:
         done = fulfil(order, watch)
     return report(done, show_sketch=False, as_json=as_json)
+
+
+def _is_kernel(what: str) -> bool:
+    """A file that defines ModelNew and no Model."""
+    import re
+    from pathlib import Path
+
+    try:
+        text = Path(what).read_text(encoding="utf-8", errors="replace") if Path(what).is_file() else ""
+    except OSError:
+        return False
+    return bool(re.search(r"^class ModelNew\b", text, re.MULTILINE)) and not re.search(r"^class Model\b", text, re.MULTILINE)
+
+
+def _made_from(kernel: Kernel, place: str) -> Task:
+    """The task of the newest run that made a kernel."""
+    from kernelwright.errors import ConfigError
+    from kernelwright.store import Store
+    from kernelwright.task import Task
+
+    with Store.open(place or None) as store:
+        makers = [run.job for run in store.runs() if run.best == kernel.hash and run.job.get("source")]
+    if not makers:
+        raise ConfigError(f"{kernel.path}: no run in the store made this kernel; say what it computes with --task")
+    job = makers[0]
+    return Task.from_source(str(job["source"]), path=str(job["path"]), class_name=str(job["class_name"]))
