@@ -22,6 +22,7 @@ TOGETHER: dict[str, tuple[nn.Module, int, tuple[int, ...]]] = {
     "transposed": (nn.ConvTranspose2d(3, 6, 3, stride=2, padding=1), 2, (2, 3, 5, 7)),
     "transposed, even": (nn.ConvTranspose2d(3, 6, 4, stride=2, padding=1), 2, (2, 3, 5, 7)),
     "transposed, grouped": (nn.ConvTranspose2d(4, 6, 3, stride=2, padding=1, groups=2), 4, (2, 4, 6, 7)),
+    "transposed, wide": (nn.ConvTranspose2d(3, 6, 5, stride=2), 2, (2, 3, 5, 7)),
     "volume": (nn.ConvTranspose3d(2, 3, 3, stride=2, padding=1), 2, (1, 2, 3, 4, 5)),
 }
 APART: dict[str, tuple[nn.Module, int, tuple[int, ...]]] = {
@@ -52,6 +53,16 @@ class Averaged(nn.Module):
 def test_one_kernel(name: str) -> None:
     layer, window, shape = TOGETHER[name]
     assert kernels(designed(Averaged(layer, window), torch.randn(shape))) == 1
+
+
+@pytest.mark.parametrize("kernel", [2, 3, 4, 5])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("padding", [0, 1, 2])
+def test_every_border_of_a_transposed_convolution(kernel: int, stride: int, padding: int) -> None:
+    """Zeros before and behind the input, taps of zeros, outputs that no window takes."""
+    for more in range(stride):
+        layer = nn.ConvTranspose2d(2, 3, kernel, stride=stride, padding=min(padding, kernel - 1), output_padding=more)
+        designed(Averaged(layer, 2 * stride), torch.randn(1, 2, 7, 8))
 
 
 @pytest.mark.parametrize("name", APART)

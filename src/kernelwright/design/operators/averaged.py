@@ -32,7 +32,8 @@ WINOGRAD = 2.5
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis of the convolution that makes the averages: W[q] is the sum over j of w[first + j * apart + q * step], zeros outside."""
+    """One axis of the convolution that makes the averages: W[q] is the sum over j of w[first + j * apart + q * step], zeros outside;
+    `after` zeros follow the input."""
 
     taps: int
     stride: int
@@ -40,6 +41,7 @@ class Axis:
     first: int
     apart: int
     step: int
+    after: int = 0
 
 
 def averaged(x: Value, kernel: Sequence[int], stride: Sequence[int], outputs: Sequence[int]) -> Value | None:
@@ -89,9 +91,10 @@ def _convolved(x: Contraction, kernel: Sequence[int], stride: Sequence[int], out
         weight = _mixed(weight, 2 + i, axis, m)
     weight = b.div(weight, math.prod(kernel))
     weight.stored = True
+    image = b.pad(image, (0,) * len(image.shape), (0, 0, *(axis.after for axis in axes)), 0.0)
     taps, steps, paddings = (tuple(getattr(axis, name) for axis in axes) for name in ("taps", "stride", "padding"))
     problem = replace(
-        p, kernel=taps, stride=steps, padding=paddings, dilation=(1,) * len(axes), transposed=False, output_padding=()
+        p, spatial=image.shape[2:], kernel=taps, stride=steps, padding=paddings, transposed=False, output_padding=()
     )
     return Contraction((*x.shape[:2], *outputs), x.dtype, "conv", (image, weight), problem, origin=x.origin)
 
@@ -110,18 +113,16 @@ def _behind(size: int, taps: int, step: int, padding: int, m: int, t: int, out: 
 
 
 def _behind_transposed(size: int, taps: int, step: int, padding: int, m: int, t: int, out: int) -> Axis | None:
-    """Windows behind a transposed convolution. It may need zeros on one side only: these become taps, because padding is the same on
-    both sides."""
+    """Windows behind a transposed convolution. Padding is the same on both sides: what only the far end needs is added to the input,
+    where only the near end needs it taps of zeros stand for it."""
     if t % step:
         return None
-    low, high = -((taps - 1 - padding) // step), (m - 1 + padding) // step
-    stride = t // step
-    for front in range(step + m):
-        for back in range(step + m):
-            first, count = low - front, high - low + 1 + front + back
-            if first <= 0 and (size - 2 * first - count) // stride + 1 == out and count <= size - 2 * first:
-                return Axis(count, stride, -first, padding - first * step, 1, -step)
-    return None
+    low, high, stride = -((taps - 1 - padding) // step), (m - 1 + padding) // step, t // step
+    first = min(low, 0)
+    count = high - first + 1
+    after = max(0, (out - 1) * stride + count + 2 * first - size)
+    count += max(0, size + after - 2 * first - count - (out * stride - 1))
+    return Axis(count, stride, -first, padding - first * step, 1, -step, after)
 
 
 def _by_output(weight: Value, groups: int) -> Value:
