@@ -7,6 +7,7 @@
 5. schedule.py    flat, rows or columns: what is a parallel loop, a tile axis, a sequential loop; emit.py writes tiles
                   (separate.py: windows folded row by row, then column by column)
 6. contract.py    contractions are left to the families of contraction/, joined by the hooks of fuse.py (contract: hooks.py)
+                  (memory.py: whether they may keep rearranged copies of their weights)
 """
 
 from kernelwright.design.designer import Design, design_module, design_task

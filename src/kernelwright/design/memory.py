@@ -32,9 +32,9 @@ def copies_fit(captured: Captured) -> bool:
         if value.tensor in fixed if isinstance(value, v.Leaf) else all(id(s) in constant for s in value.sources()):
             constant.add(id(value))
     contractions = [x for x in order if isinstance(x, v.Contraction) and id(x) not in constant]
-    copies = {id(x): SIZE[x.dtype] * x.size for c in contractions for x in c.operands if id(x) in constant}
+    copies = sum(SIZE[x.dtype] * x.size for c in contractions for x in c.operands if id(x) in constant)  # each makes its own
     at_once = max((_around(c, constant) for c in contractions), default=0)  # of these eager holds both sides while it computes
-    return sum(copies.values()) <= SPARE * max(held, at_once)
+    return copies <= SPARE * max(held, at_once)
 
 
 def _around(contraction: v.Contraction, constant: set[int]) -> int:
