@@ -113,10 +113,12 @@ class _Gemm:
             found.append(self.streamed_columns())
         if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.threads:
             found.append(self.split())
-        found.append(self.tiled())
+        tiled = self.tiled()
         if self.exchangeable and min(p.m, p.n) > FEW:
-            found.append(self.exchanged())
-        return found
+            what = f"product {p.m} x {p.k} x {p.n}"
+            found.append(replace(self.exchanged(), notes=(f"{what}: A is packed, B read as it lies",)))
+            tiled = replace(tiled, notes=(f"{what}: B is packed, A read as it lies",))
+        return [*found, tiled]
 
     def with_a_copy(self, at_least: float) -> list[Piece]:
         """The schedules that keep B rearranged although that is more memory than there should be, for a search that measures."""
