@@ -38,7 +38,7 @@ from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Gemm, Kernel,
 FEW = 4
 """Up to this many rows a product is bound by reading its large operand once."""
 TURN = 0.15e-9
-"""Seconds in which a thread turns one float of the output (Zen 4)."""
+"""Seconds in which a thread turns one float of the output: a guess, a little more than packing one takes."""
 BYTES = {DType.f64: 8, DType.f32: 4, DType.i32: 4, DType.i64: 8}
 
 
