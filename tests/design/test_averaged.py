@@ -83,3 +83,17 @@ def test_a_norm_of_channels_lies_between() -> None:
 def test_what_differs_between_places_is_averaged_as_it_is(between: Then) -> None:
     layer, window, shape = TOGETHER["transposed"]
     assert kernels(designed(Averaged(layer, window, between), torch.randn(shape))) == 2
+
+
+class Shared(Averaged):
+    """The convolution's output is used twice."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.layer(x)
+        return pooled(y, self.window).sum() + y
+
+
+def test_a_convolution_that_somebody_else_uses_is_made_once() -> None:
+    layer, window, shape = TOGETHER["transposed"]
+    sketch = designed(Shared(layer, window), torch.randn(shape)).sketch
+    assert sum(kernel.name.startswith("conv") for kernel in sketch.steps) == 1

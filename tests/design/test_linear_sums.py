@@ -104,3 +104,10 @@ def test_groups_keep_their_channels() -> None:
     layer = nn.Conv2d(4, 20, 3, groups=2)
     sketch = designed(Convolved(layer, lambda y: y.sum(dim=1)), torch.randn(2, 4, 7, 9)).sketch
     assert convolves_into(sketch, 20)
+
+
+def test_a_convolution_that_somebody_else_uses_is_made_once() -> None:
+    sketch = designed(
+        Convolved(CONVOLUTIONS["plain"](), lambda y: y - y.mean(dim=1, keepdim=True)), torch.randn(2, 3, 7, 9)
+    ).sketch
+    assert not convolves_into(sketch, 1)

@@ -262,7 +262,7 @@ class Builder:
         args = [self._argument(a) for a in node.args]
         keywords = {k: self._argument(a) for k, a in node.kwargs.items()}
         if node.target is operator.getitem:
-            return args[0][args[1]]
+            return _used(args[0][args[1]], node)
         name = str(node.target)
         if name.startswith(("aten._assert", "aten.sym_")) or "_assert_scalar" in name:
             return None
@@ -298,7 +298,14 @@ class Builder:
         for value in made if isinstance(made, tuple) else (made,):
             if isinstance(value, v.Value) and not value.origin:
                 value.origin = name
-        return made
+        return _used(made, node)
+
+
+def _used(value: Any, node: Any) -> Any:
+    """A node's value, which knows from now on whether several others use it."""
+    if isinstance(value, v.Value):
+        value.shared |= len(node.users) > 1
+    return value
 
 
 def _plain(tree: Any) -> Any:

@@ -29,7 +29,8 @@ def compute_dtype(dtype: DType) -> DType:
 class Value:
     """One tensor of the graph. `origin` is the ATen operator it came from, for messages and comments; `triangle` is the part of
     its matrices outside which it is zero ("lower", "upper", or "full"), `diagonal_of` what a diagonal matrix is made of,
-    `softplus_of` the x of a log(1 + e^x). `stored` asks for a tensor of its own: many users would compute it again."""
+    `softplus_of` the x of a log(1 + e^x). `stored` asks for a tensor of its own: many users would compute it again; `shared` says that
+    several operators of the graph use it, so that none of them saves making it."""
 
     shape: tuple[int, ...]
     dtype: DType
@@ -38,6 +39,7 @@ class Value:
     diagonal_of: Value | None = field(default=None, kw_only=True, repr=False)
     softplus_of: Value | None = field(default=None, kw_only=True, repr=False)
     stored: bool = field(default=False, kw_only=True)
+    shared: bool = field(default=False, kw_only=True)
 
     def sources(self) -> tuple[Value, ...]:
         """The values it is made of."""

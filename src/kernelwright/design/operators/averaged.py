@@ -46,7 +46,7 @@ class Axis:
 
 def averaged(x: Value, kernel: Sequence[int], stride: Sequence[int], outputs: Sequence[int]) -> Value | None:
     """The means over windows that lie inside x, if that saves most of a convolution."""
-    if x.dtype not in (DType.f32, DType.f64):
+    if x.shared or x.dtype not in (DType.f32, DType.f64):
         return None
     if isinstance(x, Contraction):
         return _convolved(x, kernel, stride, outputs) if x.family == "conv" else None

@@ -45,7 +45,7 @@ def _summed_product(x: Contraction, back: int) -> Value | None:
         left, right = x.operands
         column = b.unsqueeze(b.fold("sum", right, (len(right.shape) - 1,)), len(right.shape) - 1)
         return b.reshape(matmul(left, column, x.dtype), x.shape[:-1])
-    if x.family == "conv" and back == len(x.shape) - 1 and x.problem.groups == 1:
+    if x.family == "conv" and back == len(x.shape) - 1 and x.problem.groups == 1 and not x.shared:
         image, weight = x.operands
         outputs = 1 if x.problem.transposed else 0
         one = b.unsqueeze(b.fold("sum", weight, (outputs,)), outputs)
