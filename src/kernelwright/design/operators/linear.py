@@ -25,27 +25,29 @@ def summed(x: Value, axis: int) -> Value | None:
     """The sum of x along an axis, which disappears, if that saves a matrix product or a convolution."""
     if x.dtype not in (DType.f32, DType.f64) or x.shape[axis] < LEAST_COLUMNS:
         return None
-    return _summed(x, len(x.shape) - axis)
+    return _summed(x, len(x.shape) - axis, alone=True)
 
 
-def _summed(x: Value, back: int) -> Value | None:
+def _summed(x: Value, back: int, alone: bool) -> Value | None:
+    """`alone`: nobody else uses what the sum is taken of, so that it need not be made at all."""
+    alone = alone and not x.shared
     if isinstance(x, Contraction):
-        return _summed_product(x, back)
+        return _summed_product(x, back, alone)
     if isinstance(x, View) and x.kind == "reshape" and back == 1 and x.source.shape and x.source.shape[-1] == x.shape[-1]:
-        inner = _summed(x.source, 1)
+        inner = _summed(x.source, 1, alone)
         return None if inner is None else b.reshape(inner, x.shape[:-1])
     if not isinstance(x, Map) or len(x.args) != 2 or any(arg.dtype != x.dtype for arg in x.args):
         return None
-    return _summed_pair(x, back)
+    return _summed_pair(x, back, alone)
 
 
-def _summed_product(x: Contraction, back: int) -> Value | None:
+def _summed_product(x: Contraction, back: int, alone: bool) -> Value | None:
     """A product with one column, or a convolution with one channel."""
     if x.family == "gemm" and back == 1 and _plain(x):
         left, right = x.operands
         column = b.unsqueeze(b.fold("sum", right, (len(right.shape) - 1,)), len(right.shape) - 1)
         return b.reshape(matmul(left, column, x.dtype), x.shape[:-1])
-    if x.family == "conv" and back == len(x.shape) - 1 and x.problem.groups == 1 and not x.shared:
+    if x.family == "conv" and back == len(x.shape) - 1 and x.problem.groups == 1 and alone:
         image, weight = x.operands
         outputs = 1 if x.problem.transposed else 0
         one = b.unsqueeze(b.fold("sum", weight, (outputs,)), outputs)
@@ -55,10 +57,10 @@ def _summed_product(x: Contraction, back: int) -> Value | None:
     return None
 
 
-def _summed_pair(x: Map, back: int) -> Value | None:
+def _summed_pair(x: Map, back: int, alone: bool) -> Value | None:
     first, second = x.args
     if x.op in ("add", "sub"):
-        sums = [_summed(arg, back) if arg.shape == x.shape else None for arg in x.args]
+        sums = [_summed(arg, back, alone) if arg.shape == x.shape else None for arg in x.args]
         if sums == [None, None]:
             return None
         parts = [
@@ -66,10 +68,10 @@ def _summed_pair(x: Map, back: int) -> Value | None:
         ]
         return b.apply(x.op, *parts)
     if x.op in ("mul", "div") and first.shape == x.shape and _same_along(second, back):
-        found = _summed(first, back)
+        found = _summed(first, back, alone)
         return None if found is None else b.apply(x.op, found, _dropped(second, back))
     if x.op == "mul" and second.shape == x.shape and _same_along(first, back):
-        found = _summed(second, back)
+        found = _summed(second, back, alone)
         return None if found is None else b.apply("mul", _dropped(first, back), found)
     return None
 
