@@ -33,7 +33,6 @@ def generate_command(
     as_json: options.AsJson = False,
 ) -> int:
     """Make a verified kernel for a task."""
-    from kernelwright import config
     from kernelwright.agents import effort as efforts
     from kernelwright.agents.order import Order, fulfil
     from kernelwright.cli.progress import watching
@@ -42,14 +41,9 @@ def generate_command(
     from kernelwright.judge import offdevice
     from kernelwright.task import Task
 
-    flags = {
-        "model": model,
-        "designer_model": designer_model,
-        "coder_model": coder_model,
-        "max_cost": max_cost,
-        "max_tokens": max_tokens,
-    }
-    settings = config.load(flags).settings
+    thinking = options.thinking(
+        record, model=model, designer_model=designer_model, coder_model=coder_model, max_cost=max_cost, max_tokens=max_tokens
+    )
     language(dsl)
     if offdevice.setting(dsl, target) is None and target not in ("auto", "cpu"):
         raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
@@ -67,15 +61,8 @@ def generate_command(
         timing=not no_timing,
         compile_contender=not no_compile,
         out=str(out) if out else None,
-        model=settings.model,
-        designer_model=settings.designer_model,
-        coder_model=settings.coder_model,
-        base_url=settings.base_url,
-        max_cost=settings.max_cost,
-        max_tokens=settings.max_tokens,
-        record=str(record.resolve()) if record else None,
         knowledge=knowledge == "on",
-        store=settings.store,
+        **thinking,
     )
     with watching(found.name) as watch:
         done = fulfil(order, watch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -24,3 +24,12 @@ Track = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Folder for the result.")]
 NoCompile = Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def thinking(record: Path | None, **flags: str | float | None) -> dict[str, Any]:
+    """The fields of an order that say who thinks, at what cost, and where it is remembered: by the flags, else by the configuration."""
+    from kernelwright import config
+
+    settings = config.load(flags).settings
+    names = ("model", "designer_model", "coder_model", "base_url", "max_cost", "max_tokens", "store")
+    return {**{name: getattr(settings, name) for name in names}, "record": str(record.resolve()) if record else None}

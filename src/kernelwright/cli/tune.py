@@ -37,7 +37,6 @@ def tune_command(
 ) -> int:
     """Search for a faster variant of a kernel: tile sizes, orders of loops, other designs, and with --model what a model proposes. "No
     gain found" is an answer."""
-    from kernelwright import config
     from kernelwright.agents import effort as efforts
     from kernelwright.agents.order import Order, fulfil
     from kernelwright.cli.generate import report
@@ -48,21 +47,16 @@ def tune_command(
     from kernelwright.judge import offdevice
     from kernelwright.task import Task
 
-    flags = {
-        "model": model,
-        "designer_model": designer_model,
-        "coder_model": coder_model,
-        "max_cost": max_cost,
-        "max_tokens": max_tokens,
-    }
-    settings = config.load(flags).settings
+    thinking = options.thinking(
+        record, model=model, designer_model=designer_model, coder_model=coder_model, max_cost=max_cost, max_tokens=max_tokens
+    )
     kernel = Kernel.from_path(what, dsl=dsl) if task is not None or _is_kernel(what) else None
     chosen = dsl or (kernel.dsl if kernel is not None else "cpp")
     language(chosen)
     if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
     found = (
-        _made_from(kernel, settings.store) if kernel and task is None else Task.from_path(task if task is not None else what)
+        _made_from(kernel, thinking["store"]) if kernel and task is None else Task.from_path(task if task is not None else what)
     )
     order = Order(
         path=found.path,
@@ -73,16 +67,9 @@ def tune_command(
         effort="quick",
         compile_contender=not no_compile,
         out=str(out) if out else None,
-        model=settings.model,
-        designer_model=settings.designer_model,
-        coder_model=settings.coder_model,
-        base_url=settings.base_url,
-        max_cost=settings.max_cost,
-        max_tokens=settings.max_tokens,
-        record=str(record.resolve()) if record else None,
-        store=settings.store,
         tune_seconds=efforts.seconds(budget),
         kernel=kernel.source if kernel is not None else "",
+        **thinking,
     )
     with watching(found.name) as watch:
         done = fulfil(order, watch)
