@@ -19,7 +19,7 @@ from kernelwright.design.fuse import NotFusible, before_folds
 from kernelwright.design.nest import build
 from kernelwright.design.scalar import MustRealise
 from kernelwright.design.settle import Settler
-from kernelwright.design.workshop import Workshop
+from kernelwright.design.workshop import Workshop, tensors_of
 from kernelwright.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.alike import Likenesses
@@ -190,7 +190,7 @@ def _sketch(workshop: Workshop, name: str, doc: str) -> nodes.Sketch:
             return [fill(t) for t in tree]
         return {k: fill(t) for k, t in tree.items()} if isinstance(tree, dict) else tree
 
-    steps = tuple(workshop.steps)
+    steps = _in_time(workshop)
     tensors = _used(workshop, steps)
     return nodes.Sketch(
         name,
@@ -202,6 +202,32 @@ def _sketch(workshop: Workshop, name: str, doc: str) -> nodes.Sketch:
         json.dumps(fill(workshop.captured.structure)),
         tuple(workshop.captured.constants),
     )
+
+
+def _in_time(workshop: Workshop) -> tuple[nodes.Kernel | nodes.LibraryCall, ...]:
+    """The steps in their order, except that a temporary which is made of inputs and parameters alone is made right before it is needed:
+    it lies in memory for a shorter time, and nothing has to lie there for longer."""
+    roots = {t.name: t.source for t in workshop.tensors if t.role == "view"}
+    roles = {t.name: t.role for t in workshop.tensors}
+
+    def touched(step: nodes.Kernel | nodes.LibraryCall) -> tuple[set[str], set[str]]:
+        if isinstance(step, nodes.LibraryCall):
+            return set(step.inputs), set(step.outputs)
+        read, written = tensors_of(step.body)
+        return {roots.get(name, name) for name in read}, {roots.get(name, name) for name in written}
+
+    touches = [touched(step) for step in workshop.steps]
+
+    def place(number: int) -> float:
+        read, written = touches[number]
+        if any(roles[name] == "temp" for name in read) or any(roles[name] != "temp" for name in written):
+            return number
+        others = (k for k, sets in enumerate(touches) if k != number and written & (sets[0] | sets[1]))
+        first = next(others, number)
+        return first - 0.5 if first > number else number
+
+    order = sorted(range(len(touches)), key=lambda number: (place(number), number))
+    return tuple(workshop.steps[number] for number in order)
 
 
 def _used(workshop: Workshop, steps: tuple[nodes.Kernel | nodes.LibraryCall, ...]) -> tuple[Tensor, ...]:

@@ -40,8 +40,7 @@ def design_module(
     from kernelwright.design.capture import capture
 
     title = name or type(model).__name__
-    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn)
-    captured.dsl = dsl
+    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn, dsl=dsl)
     cores = getattr(target, "cores", None) or os.cpu_count() or 2
     most, seconds = EFFORTS[effort]
     made = assemble(captured, title, f"{title}, designed from its graph.", cores=cores, limit=limit or most, seconds=seconds)

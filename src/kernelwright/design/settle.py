@@ -118,7 +118,7 @@ class Settler:
             if id(root) in done:
                 continue
             contraction = plan.ends.get(id(root))
-            alone = contraction is not None or isinstance(root, v.Crafted)
+            alone = contraction is not None or isinstance(root, v.Crafted) or root.stored
             together = [] if alone else _companions(root, plan, i, done)
             cone = _cone([root, *together], workshop.placed)
             if any(key in cone for key in missing):  # it may look different once these are in memory
@@ -253,8 +253,10 @@ def _stem(value: v.Value) -> str:
 
 
 def _companions(root: v.Value, plan: Plan, at: int, done: set[int]) -> list[v.Value]:
-    """Other realised values of the same shape that read the same data and do not need this one: made in the same kernel."""
-    later = [x for x in plan.roots[at + 1 :] if x.shape == root.shape and id(x) in plan.light and id(x) not in done]
+    """Other realised values of the same shape that read the same data and do not need this one: made in the same kernel. What is stored
+    on the way to one result is made for itself, when it is needed."""
+    light = (x for x in plan.roots[at + 1 :] if id(x) in plan.light and id(x) not in done and not x.stored)
+    later = [x for x in light if x.shape == root.shape]
     if not later:
         return []
     mine = _reads(root)

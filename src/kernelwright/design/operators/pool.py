@@ -10,6 +10,7 @@ from kernelwright.design import build as b
 from kernelwright.design import values as v
 from kernelwright.design.operators.averaged import averaged
 from kernelwright.design.operators.reduce import arg_fold
+from kernelwright.design.operators.sections import in_sections
 from kernelwright.design.operators.table import Result, first, rule
 from kernelwright.design.values import Value
 from kernelwright.sketch.nodes import DType
@@ -151,7 +152,8 @@ def adaptive(n: int, op: str) -> Any:
                 return max_pool(n)(out, x, k, k)
             return avg_pool(n)(out, x, k, k)
         if not isinstance(out, tuple):
-            return _ragged(x, outputs, op)
+            between = x.size // space[0] * outputs[0] if n > 1 and x.size and lead > 1 else 0
+            return in_sections(x, result, between, lambda part: _ragged(part, outputs, op))
         longest = [max(-(-(i + 1) * e // o) - i * e // o for i in range(o)) for e, o in zip(space, outputs, strict=True)]
         shape = (*result.shape, *longest)
 

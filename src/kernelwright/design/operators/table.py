@@ -20,11 +20,13 @@ RULES: dict[str, Rule] = {}
 
 @dataclass(frozen=True)
 class Result:
-    """Shape and dtype of one result. `rounded` names an 8-bit float that is computed with as f32, rounded where torch rounds."""
+    """Shape and dtype of one result. `rounded` names an 8-bit float that is computed with as f32, rounded where torch rounds; `native`
+    says that kernels are called, not launched: several of them cost no more than one."""
 
     shape: tuple[int, ...]
     dtype: DType
     rounded: str = ""
+    native: bool = False
 
 
 def rule(*names: str) -> Callable[[F], F]:

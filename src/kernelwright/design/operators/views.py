@@ -9,6 +9,7 @@ from typing import Any
 from kernelwright.design import build as b
 from kernelwright.design import values as v
 from kernelwright.design.coords import Coord
+from kernelwright.design.operators.sections import in_sections
 from kernelwright.design.operators.table import Result, rule
 from kernelwright.design.values import Join, Value
 from kernelwright.sketch.nodes import DType
@@ -273,12 +274,18 @@ def upsample_linear(out: Result, x: Value, size: Any, align_corners: bool, *scal
     if x.dtype not in v.FLOATS:
         raise NotImplementedError("linear resampling of whole numbers")
     given = scales[0] if scales and isinstance(scales[0], list | tuple) else scales
-    made = b.cast(x, v.compute_dtype(x.dtype))
-    for axis in reversed(range(2, len(x.shape))):
-        factor = given[axis - 2] if len(given) > axis - 2 else None
-        made = _resampled(made, axis, out.shape[axis], align_corners, factor)
-        made.stored = axis > 2 and made.size > x.size
-    return b.cast(made, out.dtype)
+    grows = math.prod(out.shape[3:]) > math.prod(x.shape[3:])
+
+    def resampled(part: Value) -> Value:
+        made = b.cast(part, v.compute_dtype(x.dtype))
+        for axis in reversed(range(2, len(x.shape))):
+            factor = given[axis - 2] if len(given) > axis - 2 else None
+            made = _resampled(made, axis, out.shape[axis], align_corners, factor)
+            made.stored = axis > 2 and made.size > part.size
+        return b.cast(made, out.dtype)
+
+    between = x.size // math.prod(x.shape[3:]) * math.prod(out.shape[3:]) if grows and x.size else 0
+    return in_sections(x, out, between, resampled)
 
 
 def _resampled(x: Value, axis: int, outputs: int, align_corners: bool, factor: float | None) -> Value:
