@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelwright.errors import SketchError
@@ -41,6 +41,7 @@ def value_of(expression: str) -> nodes.Tile:
 
 
 @given(st.integers(0, 2**32))
+@example(612)  # an extent that divides by zero for some setting of a tunable: a fault for the checker, not for the parser
 @settings(max_examples=150, deadline=None)
 def test_parse_undoes_print(seed: int) -> None:
     sketch = Draw(seed).sketch()

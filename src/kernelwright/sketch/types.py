@@ -80,7 +80,10 @@ class Typer:
         names = symbols(a) | symbols(b)
         if not names or not names <= self.domains.keys():
             return False
-        return all(evaluate(a, setting) == evaluate(b, setting) for setting in self.settings(names))
+        try:
+            return all(evaluate(a, setting) == evaluate(b, setting) for setting in self.settings(names))
+        except ZeroDivisionError:
+            raise SketchError(f"the extents {show(a)} and {show(b)} cannot be compared: one divides by zero") from None
 
     def is_one(self, extent: Index) -> bool:
         """Whether an extent is 1 by declaration (and so broadcasts)."""
