@@ -4,25 +4,32 @@
 
 The designs of a task are those among which `tune` searches; each is written as it is designed and raced beside the others in the
 judge's own lanes, a dozen rounds in turn. The first, which is what `generate --effort quick` writes, was the right choice if none is
-more than 5 % faster. One line a task, written when it is done; a task that has a line is not raced again. Designs with the same code
-count once, and a task with one design only says nothing about choosing: both counts are reported.
+more than 5 % faster. Designs that keep more beside their parameters than a tenth of what eager holds are no choice for quick, which may
+not take that memory; how much faster the best of them is, is told as `larger`. One line a task, written when it is done; a task that
+has a line is not raced again. Designs with the same code count once, and a task with one design only says nothing about choosing: both
+counts are reported.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.drafts import Drafter
+from kernelwright.design.memory import SIZE
+from kernelwright.design.workshop import tensors_of
 from kernelwright.errors import KernelwrightError
 from kernelwright.judge import Judge
 from kernelwright.judge.heat import FINAL, Heat
 from kernelwright.search.point import Point
 from kernelwright.search.station import Station
+from kernelwright.sketch.nodes import Int, Kernel
+from kernelwright.sketch.parse import parse
 from kernelwright.suites import SuiteTask, load
 from kernelwright.task import Task
 
@@ -37,19 +44,33 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
     try:
         with Station(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
             written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
-        kernels = list({made.code: made.kernel for made in written if made is not None}.values())
-        if len(kernels) < 2 or written[0] is None:
-            return {**line, "designs": len(kernels)}
+        codes = list({made.code: made for made in written if made is not None}.values())
+        small = [made for made in codes if made is codes[0] or not keeps_much(made.sketch)]
+        large = [made for made in codes if made not in small]
+        if len(small) < 2 or written[0] is None:
+            return {**line, "designs": len(small)}
         with Heat(judge, whole) as heat:
-            places = heat.race(kernels, FINAL)
+            places = heat.race([made.kernel for made in (*small, *large)], FINAL)
     except KernelwrightError as error:
         return {**line, "error": str(error)}
-    first, *others = (place.seconds for place in places)
+    first, *others = (place.seconds for place in places[: len(small)])
     if first is None:
         return {**line, "error": places[0].fault}
     best = min(first, *(seconds for seconds in others if seconds is not None))
     milliseconds = [seconds and seconds * 1e3 for seconds in (first, *others)]
-    return {**line, "designs": len(kernels), "ms": milliseconds, "loses": first / best, "load": round(os.getloadavg()[0], 1)}
+    larger = max((first / place.seconds for place in places[len(small) :] if place.seconds), default=None)
+    line |= {"designs": len(small), "ms": milliseconds, "loses": first / best, "larger": larger}
+    return {**line, "load": round(os.getloadavg()[0], 1)}
+
+
+def keeps_much(text: str) -> bool:
+    """Whether a sketch keeps more from call to call than a tenth of its inputs, parameters and results."""
+    sketch = parse(text)
+    sizes = {t.name: SIZE[t.dtype] * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in sketch.tensors}
+    once = [step for step in sketch.steps if isinstance(step, Kernel) and step.once]
+    kept = {name for step in once for name in tensors_of(step.body)[1]}
+    held = sum(sizes[t.name] for t in sketch.tensors if t.role in ("input", "param", "output"))
+    return sum(sizes[name] for name in kept) > 0.1 * held
 
 
 def report(lines: list[Line]) -> str:
