@@ -56,6 +56,7 @@ COMPARED = JUDGED | {
     "any": task("(x > 1).any(1)", "torch.randn(9, 300)"),
     "logsumexp": task("x.logsumexp(1)", "torch.randn(9, 100)"),
     "cross entropy": task("F.cross_entropy(x, y)", "torch.randn(20, 30); torch.randint(0, 30, (20,))"),
+    "gelu by tanh": task("F.gelu(x, approximate='tanh')", "torch.randn(20, 30)"),
     "special functions": task("torch.lgamma(x) + torch.erfinv(torch.tanh(x))", "torch.randn(20, 30)"),
     "recurrence": task("self.cell(x)", "torch.randn(2, 5, 8)", "self.cell = nn.GRU(8, 16, batch_first=True)"),
     "names that OpenCL has": task(

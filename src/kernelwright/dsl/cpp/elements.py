@@ -20,6 +20,9 @@ from kernelwright.sketch.nodes import DType
 
 Index = tuple[Poly, ...]
 
+PLUS_ONE = {"erf": "erf_plus_one_of({0})", "tanh": "tanh_plus_one_of({0})"}
+"""Functions of which one more is computed without cancellation: every language of the C family has them by these names."""
+
 
 @dataclass(eq=False)
 class Scalar:
@@ -182,10 +185,10 @@ class Elements:
         if power is not None and (text := _small_power(power, dtype)):
             return self._apply(value.dtype, expressions.rounded(text, dtype), a)
         if value.data == "add" and value.args[1].op == "const" and value.args[1].data == 1.0:
-            for name in ("erf", "tanh"):
+            for name, function in PLUS_ONE.items():
                 if self._here(value.args[0], name):
                     inner = self.of(value.args[0].args[0], _fitting(value.args[0].args[0], index))
-                    return self._apply(value.dtype, expressions.rounded(f"{name}_plus_one_of({{0}})", dtype), inner)
+                    return self._apply(value.dtype, expressions.rounded(function, dtype), inner)
         return self._apply(value.dtype, expressions.binary(value.data, "{0}", "{1}", dtype), a, b)
 
     def _where(self, value: Value, index: Index) -> Scalar:

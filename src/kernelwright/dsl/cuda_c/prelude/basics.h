@@ -103,6 +103,9 @@ template <typename T> FUNCTION T pow_of(T x, T n) {
 // == log1p_exp_of
 // log(1 + e^x) without overflow
 template <typename T> FUNCTION T log1p_exp_of(T x) { return x > T(0) ? x + log1p_of(exp_of(-x)) : log1p_of(exp_of(x)); }
+// == tanh_plus_one_of
+// 1 + tanh(x), the factor of gelu's approximation: nothing cancels in the tail
+template <typename T> FUNCTION T tanh_plus_one_of(T x) { return T(2) / (T(1) + exp_of(T(-2) * x)); }
 // == erf_plus_one_of
 // 1 + erf(x) without cancellation
 template <typename T> FUNCTION T erf_plus_one_of(T x) { return erfc_of(-x); }

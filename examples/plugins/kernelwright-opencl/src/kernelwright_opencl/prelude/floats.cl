@@ -19,6 +19,9 @@ FUNCTION T sigmoid_of(T x) { return (T)1 / ((T)1 + exp_of(-x)); }
 // == log1p_exp_of
 // log(1 + e^x) without overflow
 FUNCTION T log1p_exp_of(T x) { return x > (T)0 ? x + log1p_of(exp_of(-x)) : log1p_of(exp_of(x)); }
+// == tanh_plus_one_of
+// 1 + tanh(x), the factor of gelu's approximation: nothing cancels in the tail
+FUNCTION T tanh_plus_one_of(T x) { return (T)2 / ((T)1 + exp_of((T)-2 * x)); }
 // == erf_plus_one_of
 // 1 + erf(x) without cancellation
 FUNCTION T erf_plus_one_of(T x) { return erfc_of(-x); }
