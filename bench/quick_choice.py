@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.agents.drafts import Drafter
-from kernelwright.design.memory import SIZE
 from kernelwright.design.workshop import tensors_of
 from kernelwright.errors import KernelwrightError
 from kernelwright.judge import Judge
 from kernelwright.judge.heat import FINAL, Heat
 from kernelwright.search.point import Point
 from kernelwright.search.station import Station
+from kernelwright.sketch.dtypes import WIDTH
 from kernelwright.sketch.nodes import Int, Kernel
 from kernelwright.sketch.parse import parse
 from kernelwright.suites import SuiteTask, load
@@ -66,7 +66,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
 def keeps_much(text: str) -> bool:
     """Whether a sketch keeps more from call to call than a tenth of its inputs, parameters and results."""
     sketch = parse(text)
-    sizes = {t.name: SIZE[t.dtype] * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in sketch.tensors}
+    sizes = {t.name: WIDTH[t.dtype] * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in sketch.tensors}
     once = [step for step in sketch.steps if isinstance(step, Kernel) and step.once]
     kept = {name for step in once for name in tensors_of(step.body)[1]}
     held = sum(sizes[t.name] for t in sketch.tensors if t.role in ("input", "param", "output"))
@@ -82,6 +82,8 @@ def report(lines: list[Line]) -> str:
     rows = [
         f"quick picked the right design in {right} of {total} tasks with several designs; {single} more have one design only"
     ]
+    beaten = sum(max(line["loses"], line.get("larger") or 0.0) > SLACK for line in chosen)
+    rows.append(f"against designs that need more memory, too: {total - beaten} of {total}")
     rows += [
         f"- {line['suite']}/{line['task']}: {line['loses']:.2f}x slower than the best of {line['designs']}" for line in wrong
     ]

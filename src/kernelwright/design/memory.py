@@ -11,28 +11,25 @@ import math
 
 from kernelwright.design import values as v
 from kernelwright.design.capture import Captured
-from kernelwright.sketch.nodes import DType, Int
+from kernelwright.sketch.dtypes import WIDTH
+from kernelwright.sketch.nodes import Int
 
 SPARE = 0.08
 """Part of what eager holds that copies of weights may take."""
-SIZE = {
-    DType.f64: 8, DType.i64: 8, DType.f32: 4, DType.i32: 4, DType.f16: 2, DType.bf16: 2, DType.i16: 2, DType.i8: 1, DType.u8: 1,
-    DType.bool: 1,
-}  # fmt: skip
 
 
 def copies_fit(captured: Captured) -> bool:
     """Whether a second copy of all weights of contractions is little beside what eager holds."""
     fixed = {t.name for t in captured.tensors if t.role in ("param", "constant")}
-    held = sum(SIZE[t.dtype] * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in captured.tensors)
-    held += sum(SIZE[o.dtype] * o.size for o in captured.outputs if isinstance(o, v.Value) and not isinstance(o, v.Leaf))
+    held = sum(WIDTH[t.dtype] * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in captured.tensors)
+    held += sum(WIDTH[o.dtype] * o.size for o in captured.outputs if isinstance(o, v.Value) and not isinstance(o, v.Leaf))
     order = v.topological([o for o in captured.outputs if isinstance(o, v.Value)])
     constant: set[int] = set()
     for value in order:
         if value.tensor in fixed if isinstance(value, v.Leaf) else all(id(s) in constant for s in value.sources()):
             constant.add(id(value))
     contractions = [x for x in order if isinstance(x, v.Contraction) and id(x) not in constant]
-    copies = sum(SIZE[x.dtype] * x.size for c in contractions for x in c.operands if id(x) in constant)  # each makes its own
+    copies = sum(WIDTH[x.dtype] * x.size for c in contractions for x in c.operands if id(x) in constant)  # each makes its own
     at_once = max((_around(c, constant) for c in contractions), default=0)  # of these eager holds both sides while it computes
     return copies <= SPARE * max(held, at_once)
 
@@ -40,4 +37,4 @@ def copies_fit(captured: Captured) -> bool:
 def _around(contraction: v.Contraction, constant: set[int]) -> int:
     """Bytes of the values that a contraction reads and of what it makes."""
     read = [x for x in contraction.operands if id(x) not in constant]
-    return sum(SIZE[x.dtype] * x.size for x in (*read, contraction))
+    return sum(WIDTH[x.dtype] * x.size for x in (*read, contraction))
