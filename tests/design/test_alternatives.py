@@ -9,6 +9,7 @@ from torch import nn
 from kernelwright.design import Design, design_module
 from kernelwright.sketch.check import require
 from kernelwright.sketch.interpret import call
+from kernelwright.sketch.nodes import Kernel
 
 from .harness import Wrapped
 
@@ -68,3 +69,19 @@ def test_decisions_are_told() -> None:
     assert any("made once" in note for note in notes)
     assert any(note.startswith("out: conv") and "batch_norm" in note and "relu in its epilogue" in note for note in notes)
     assert any("in one kernel" in note for note in design_module(Wrapped(lambda x: x.exp().sin()), [torch.randn(9)])[0].notes)
+
+
+def test_memory_is_spent_in_all_layers_together() -> None:
+    """Two layers of different shapes, each with few rows to its weights: one design keeps packed copies of both."""
+    layers = nn.Sequential(nn.Linear(256, 320), nn.ReLU(), nn.Linear(320, 192)).eval()
+    first, *others = design_module(layers, [torch.randn(24, 256)], effort="standard")
+    assert not any(step.once for step in first.sketch.steps if isinstance(step, Kernel))
+    both = [d for d in others if sum(step.once for step in d.sketch.steps if isinstance(step, Kernel)) == 2]
+    assert [d.notes[-1] for d in both] == ["spends memory for speed"]
+
+
+def test_rounding_is_spent_beside_memory() -> None:
+    net = nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.Flatten(), nn.Linear(16 * 18 * 26, 64)).eval()
+    designs = design_module(net, [torch.randn(2, 16, 18, 26)], effort="thorough")
+    spent = [d.notes[-1] for d in designs if d.notes and d.notes[-1].startswith("spends")]
+    assert spent == ["spends memory for speed", "spends rounding for speed", "spends memory and rounding for speed"]

@@ -90,9 +90,9 @@ def kill_a_search(folder: Path, times: int) -> None:
             assert record.status in ("interrupted", "done")
             deaths, deaths_of_run = deaths + 1, deaths_of_run + 1
         assert (steps, record.status) == (wanted, "done")
-        races = Counter((out / "raced").read_text().splitlines())
-        assert set(races) == set((folder / "calm-out" / "raced").read_text().splitlines())
-        assert races.total() - len(races) <= deaths_of_run, "a finished race was run again"
+        races, calm = (Counter((where / "raced").read_text().splitlines()) for where in (out, folder / "calm-out"))
+        assert not calm - races, "a race is missing"
+        assert (races - calm).total() <= deaths_of_run, "a finished race was run again"
 
 
 def test_a_killed_search_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
@@ -195,6 +195,7 @@ def gone(processes: dict[int, str], seconds: float = 20.0) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_tune_killed_at_thirty_moments_loses_no_finished_step(tmp_path: Path) -> None:
     kill_tune(tmp_path, 30, 30.0)
 

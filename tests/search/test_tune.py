@@ -99,8 +99,11 @@ class Replayed:
 
     designs = (Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0),)
 
-    def __init__(self, *seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, *seconds: float, fine: bool = True) -> None:
+        self.seconds, self.fine = seconds, fine
+
+    def right(self, variant: Variant) -> bool:
+        return self.fine
 
     def race(self, variants: list[Variant], stages: object) -> list[Place]:
         return [Place(value, 7) for value in self.seconds]
@@ -118,6 +121,23 @@ def test_a_lucky_heat_does_not_take_the_lead(again: tuple[float, float], leads: 
     assert state.variants["b"].relative == pytest.approx(again[1])
     assert [island.best.value for island in proposer.islands.islands if island.best] == [pytest.approx(again[1])]
     assert state.path == ([("design 1 with TILE 2", pytest.approx(1 / 0.9))] if leads else [])
+
+
+def test_a_design_that_is_wrong_never_leads_and_is_dropped() -> None:
+    designs = (*Replayed.designs, *Replayed.designs)
+    seed, wrong = Variant("a", "s"), Variant("b", "s", Point.of(1, {"TILE": 2}), relative=0.7)
+    state = State(seed, {"a": seed, "b": wrong}, right={0})
+    proposer = Proposer(designs)
+    assert wrong.point is not None
+    proposer.tell(wrong.point, 0.7)
+    _challenge(Replayed(1.0, 0.7, fine=False), proposer, ["b"], state)  # type: ignore[arg-type]
+    assert state.leader is seed
+    assert not state.path
+    assert set(state.variants) == {"a"}
+    assert proposer.best is None
+    proposed = [point for _ in range(8) for point in proposer.ask(1)]
+    assert {point.design for point in proposed} == {0}
+    assert len(proposed) == 2
 
 
 @pytest.mark.slow

@@ -94,20 +94,29 @@ class Workbench:
 
     def judged(self, kernel: str) -> Verdict:
         """The judge's verdict on a kernel file."""
-        found = self._once("verdict", self._key(kernel), lambda: self._verify(kernel).model_dump(mode="json"), kernel)
-        verdict = Verdict.model_validate(found)
+        verdict = self._verdict(kernel, timing=self.job.timing)
         self.verdicts.append(verdict)
         return verdict
 
+    def tried(self, kernel: str) -> Verdict:
+        """Whether a kernel is right, without the clock."""
+        return self._verdict(kernel, timing=False)
+
     def judged_here(self, kernel: str) -> Verdict:
         """A verdict of this machine, whatever a recording says."""
-        return self._verify(kernel)
+        return self._verify(kernel, timing=self.job.timing)
 
     def finding(self, kind: str, key: dict[str, Any], make: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """Anything else that must be the same when the run is replayed."""
         return self._once(kind, key, make)
 
-    def _verify(self, kernel: str) -> Verdict:
+    def _verdict(self, kernel: str, *, timing: bool) -> Verdict:
+        job = self.job
+        key = {"kernel": digest(kernel), "dsl": job.dsl, "track": job.track, "target": job.target, "timing": timing}
+        found = self._once("verdict", key, lambda: self._verify(kernel, timing=timing).model_dump(mode="json"), kernel)
+        return Verdict.model_validate(found)
+
+    def _verify(self, kernel: str, *, timing: bool) -> Verdict:
         job = self.job
         return self.judge.verify(
             job.task,
@@ -115,15 +124,11 @@ class Workbench:
             dsl=job.dsl,
             target=job.target,
             track=job.track,
-            timing=job.timing,
+            timing=timing,
             compile_contender=job.compile_contender,
             contenders=job.contenders,
             budget_s=job.effort.judge_seconds,
         )
-
-    def _key(self, kernel: str) -> dict[str, Any]:
-        job = self.job
-        return {"kernel": digest(kernel), "dsl": job.dsl, "track": job.track, "target": job.target, "timing": job.timing}
 
     def _target(self) -> Target:
         setting = offdevice.setting(self.job.dsl, self.job.target)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from kernelwright.design import partial, schedule
@@ -16,6 +17,7 @@ from kernelwright.design import values as v
 from kernelwright.design.capture import Captured
 from kernelwright.design.contract import lower_contraction
 from kernelwright.design.fuse import NotFusible, before_folds
+from kernelwright.design.hooks import Offer
 from kernelwright.design.nest import build
 from kernelwright.design.scalar import MustRealise
 from kernelwright.design.settle import Settler
@@ -32,8 +34,9 @@ MOST_SECTIONS = 512
 def assemble(
     captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
 ) -> list[tuple[nodes.Sketch, Workshop]]:
-    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others in which the contractions of one problem
-    take another choice, cheapest first. Others are only begun in the first `seconds`: a large network has one design."""
+    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others, in which all contractions spend memory or
+    rounding for speed, or those of one problem take another choice, cheapest first. Others are only begun in the first `seconds`: a
+    large network has one design."""
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced = partial.split_long_folds(v.topological(outputs), cores, threads=captured.dsl == "cpp")
@@ -42,23 +45,43 @@ def assemble(
     made = [(_sketch(best, name, doc), best)]
     numbers: dict[Any, int] = {}
     known = {_likeness(made[0][0], numbers)}
-    dearer = sorted(
-        (cost - costs[0], problem, pick) for problem, costs in best.offered.items() for pick, cost in enumerate(costs) if pick
-    )
-    for _, problem, pick in dearer:
+    for choices, what in [*_spending(best.offered), *_others(best.offered)]:
         if len(made) >= limit or time.monotonic() - started > seconds:
             break
         try:
-            other = settler.settle({problem: pick})
+            other = settler.settle(choices)
         except UnsupportedOperator:  # only this choice: the best guess stands
             continue
         sketch = _sketch(other, name, doc)
         likeness = _likeness(sketch, numbers)
         if likeness not in known:
             known.add(likeness)
-            other.notes.append(f"choice {pick + 1} of {len(best.offered[problem])} for {problem.partition('(')[0]}")
+            other.notes.append(what)
             made.append((sketch, other))
     return made
+
+
+def _spending(offered: dict[str, list[Offer]]) -> Iterator[tuple[dict[str, int], str]]:
+    """The choices that spend something for speed, in all problems that have one: each kind of spending for itself, then all."""
+    prices = sorted({offer.price for offers in offered.values() for offer in offers} - {""})
+    for spent in [[price] for price in prices] + ([prices] if len(prices) > 1 else []):
+        picks = {
+            problem: next((at for price in spent for at, offer in enumerate(offers) if offer.price == price), 0)
+            for problem, offers in offered.items()
+        }
+        yield {problem: pick for problem, pick in picks.items() if pick}, f"spends {' and '.join(spent)} for speed"
+
+
+def _others(offered: dict[str, list[Offer]]) -> Iterator[tuple[dict[str, int], str]]:
+    """Every choice but the first of each problem, cheapest first."""
+    dearer = sorted(
+        (offer.cost - offers[0].cost, problem, pick)
+        for problem, offers in offered.items()
+        for pick, offer in enumerate(offers)
+        if pick
+    )
+    for _, problem, pick in dearer:
+        yield {problem: pick}, f"choice {pick + 1} of {len(offered[problem])} for {problem.partition('(')[0]}"
 
 
 def _likeness(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:

@@ -20,6 +20,7 @@ from kernelwright.design.contraction import (
     lower_gemm,
 )  # fmt: skip
 from kernelwright.design.fuse import Finish, NotFusible, Operand
+from kernelwright.design.hooks import Offer
 from kernelwright.design.scalar import MustRealise
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ def lower_contraction(workshop: Workshop, contraction: v.Contraction, end: v.Val
         pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], mask, finish, workshop.names, machine)
     key = repr(problem)
     piece = pieces[min(workshop.choices.get(key, 0), len(pieces) - 1)]
-    before = workshop.offered.get(key, [0.0] * len(pieces))
-    workshop.offered[key] = [cost + other.cost for cost, other in zip(before, pieces, strict=False)]
+    before = workshop.offered.get(key, [Offer(0.0, other.price) for other in pieces])
+    workshop.offered[key] = [offer.joined(other.cost) for offer, other in zip(before, pieces, strict=False)]
     workshop.tensors += piece.tensors
     workshop.tunables += piece.tunables
     workshop.steps += piece.kernels

@@ -56,10 +56,23 @@ class Names:
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of a sketch made by a family: declarations it needs, its kernels in order, and the seconds it should take."""
+    """A part of a sketch made by a family: declarations it needs, its kernels in order, and the seconds it should take. Some have
+    another `price` than time, memory or rounding: these are never the first choice, but a search may take them."""
 
     kernels: tuple[nodes.Kernel, ...]
     tensors: tuple[nodes.Tensor, ...] = ()
     tunables: tuple[nodes.Tunable, ...] = ()
     cost: float = 0.0
     notes: tuple[str, ...] = ()
+    price: str = ""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A piece as whoever chooses sees it; of a problem that comes up several times, all of them together."""
+
+    cost: float = 0.0
+    price: str = ""
+
+    def joined(self, cost: float) -> Offer:
+        return Offer(self.cost + cost, self.price)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from kernelwright.design import values as v
 from kernelwright.design.capture import Captured
 from kernelwright.design.fuse import region_end
+from kernelwright.design.hooks import Offer
 from kernelwright.design.memory import copies_fit
 from kernelwright.design.scalar import MustRealise
 from kernelwright.design.workshop import Workshop
@@ -56,7 +57,7 @@ class Finished:
     steps: list[nodes.Kernel | nodes.LibraryCall]
     tunables: list[nodes.Tunable]
     notes: list[str]
-    offered: dict[str, list[float]]
+    offered: dict[str, list[Offer]]
     newly_prepared: set[str]
     cost: float
 
@@ -209,9 +210,9 @@ def _add(workshop: Workshop, part: Finished) -> None:
     workshop.notes += part.notes
     workshop.prepared |= part.newly_prepared
     workshop.cost += part.cost
-    for key, costs in part.offered.items():
-        before = workshop.offered.get(key, [0.0] * len(costs))
-        workshop.offered[key] = [a + b for a, b in zip(before, costs, strict=False)]
+    for key, offers in part.offered.items():
+        before = workshop.offered.get(key, [Offer(0.0, offer.price) for offer in offers])
+        workshop.offered[key] = [a.joined(b.cost) for a, b in zip(before, offers, strict=False)]
 
 
 def _cone(roots: list[v.Value], placed: dict[int, str]) -> dict[int, str | None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kernelwright.design import values as v
 from kernelwright.design.capture import Captured
-from kernelwright.design.hooks import Names
+from kernelwright.design.hooks import Names, Offer
 from kernelwright.design.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Int, Tensor
@@ -19,13 +19,13 @@ from kernelwright.sketch.nodes import Int, Tensor
 @dataclass
 class Workshop:
     """The sketch in the making. `placed` maps values to the tensors that hold them. `choices` says which of its family's pieces a
-    contraction takes, by its problem (the first where it says nothing); `offered` are the costs of all pieces, for each
+    contraction takes, by its problem (the first where it says nothing); `offered` are all pieces' costs, for each
     contraction with that problem added up. `copies_fit` says whether there is memory to keep rearranged weights (memory.py)."""
 
     captured: Captured
     cores: int = 2
     choices: dict[str, int] = field(default_factory=dict)
-    offered: dict[str, list[float]] = field(default_factory=dict)
+    offered: dict[str, list[Offer]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     tensors: list[Tensor] = field(default_factory=list)
     views: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)

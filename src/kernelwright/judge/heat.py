@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 STAGES = ((2, 1.25), (3, 1.08), (5, 1.0))
 AGAIN = ((7, 1.0),)
 FINAL = ((12, 1.0),)
+LAP = ((6, 1.0),)
 """Rounds of each stage, and how much slower than the fastest a kernel may be to be measured in the next."""
 BUILDS = 2
 

@@ -48,6 +48,10 @@ class State:
     stale: int = 0
     path: list[tuple[str, float]] = field(default_factory=list)
     best: list[float] = field(default_factory=list)
+    right: set[int] = field(default_factory=set)
+    """Designs of which a kernel was judged right."""
+    wrong: set[str] = field(default_factory=set)
+    """Code of kernels of designs that are not."""
 
 
 class Course:
@@ -71,9 +75,17 @@ class Course:
         """The kernel for a point; None where it breaks a rule."""
         return self._station().write(point)
 
-    def race(self, variants: list[Variant], stages: tuple[tuple[int, float], ...] = STAGES) -> list[Place]:
-        """All beside each other; remembered."""
-        key = {"kernels": [digest(variant.kernel) for variant in variants], "stages": [list(stage) for stage in stages]}
+    def right(self, variant: Variant) -> bool:
+        """Whether the judge finds it right."""
+        return self._bench.tried(variant.kernel).ok
+
+    def race(self, variants: list[Variant], stages: tuple[tuple[int, float], ...] = STAGES, lap: int = 0) -> list[Place]:
+        """All beside each other, each in a process of its own; remembered. Another `lap` is another race."""
+        key = {
+            "kernels": [digest(variant.kernel) for variant in variants],
+            "stages": [list(stage) for stage in stages],
+            "lap": lap,
+        }
 
         def race() -> dict[str, Any]:
             return {"places": [asdict(place) for place in self._heat().race([variant.kernel for variant in variants], stages)]}

@@ -1,15 +1,17 @@
-"""The end of a search: the best few beside the seed, longer; who wins beyond the noise gets a verdict.
+"""The end of a search: the best few beside the seed, in several races; who wins beyond the noise gets a verdict.
 
 In: all that was measured. Out: `Tuned`: a winner that the judge accepts, or the seed with "no gain found". A winner that the judge
-rejects is put down in the journal and dropped for the next.
+rejects is put down in the journal and dropped for the next. Every race is run by fresh processes: where a process has its memory can
+make it faster or slower than its twin for as long as it lives.
 """
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING
 
 from kernelwright.agents.attempts import Attempt
-from kernelwright.judge.heat import FINAL
+from kernelwright.judge.heat import LAP
 from kernelwright.search.course import Course, State, Tuned, Variant
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from kernelwright.agents.journal import Journal
     from kernelwright.agents.workbench import Workbench
 
-FINALISTS = 3
+FINALISTS, LAPS = 3, 3
 WORTH = 0.02
 """A gain under this share is noise."""
 
@@ -28,13 +30,7 @@ def named(
     """Name a winner."""
     ahead = sorted((one for one in state.variants.values() if one.relative < 1 - WORTH), key=lambda one: one.relative)
     finalists = ahead[:FINALISTS]
-    places = course.race([Variant(seed.kernel, seed.sketch), *finalists], FINAL) if finalists else []
-    pace = places[0].seconds or 0.0 if places else 0.0
-    ranked = sorted(
-        ((pace / place.seconds, one) for one, place in zip(finalists, places[1:], strict=False) if place.seconds and pace),
-        key=lambda item: -item[0],
-    )
-    for gain, one in ranked:
+    for gain, one in _ranked(course, Variant(seed.kernel, seed.sketch), finalists):
         if gain < 1 + WORTH:
             break
         verdict = bench.judged(one.kernel)
@@ -56,3 +52,15 @@ def named(
             return Tuned(attempt, gain, ended, state.raced, path)
     journal.step("tuned", f"no gain found in {state.raced} variants: {ended}", gain=1.0)
     return Tuned(seed, 1.0, ended, state.raced)
+
+
+def _ranked(course: Course, seed: Variant, finalists: list[Variant]) -> list[tuple[float, Variant]]:
+    """The finalists with how much faster than the seed they were in the middle one of their races, fastest first."""
+    gains: list[list[float]] = [[] for _ in finalists]
+    for lap in range(LAPS if finalists else 0):
+        first, *others = course.race([seed, *finalists], LAP, lap)
+        for found, place in zip(gains, others, strict=True):
+            if first.seconds and place.seconds:
+                found.append(first.seconds / place.seconds)
+    ranked = [(median(found), one) for found, one in zip(gains, finalists, strict=True) if found]
+    return sorted(ranked, key=lambda item: -item[0])

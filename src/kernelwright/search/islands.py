@@ -96,6 +96,12 @@ class Islands:
         for island in self.islands:
             island.members.sort(key=lambda member: member.value)
 
+    def drop(self, design: int) -> None:
+        """Nobody of a design that turned out wrong has children."""
+        for island in self.islands:
+            island.members = [member for member in island.members if member.point.design != design]
+        self.elites = {name: elite for name, elite in self.elites.items() if elite.point.design != design}
+
     def migrate(self) -> int:
         """The best of each island moves on to the next; how many were new there."""
         best = [island.best for island in self.islands]

@@ -49,6 +49,7 @@ class Proposer:
         self._results: dict[Point, float | None] = {}
         self._centres: set[Point] = set()
         self._joined: set[Point] = set()
+        self._dropped: set[int] = set()
         self._children = 0
         self._study: Any = None
 
@@ -88,6 +89,15 @@ class Proposer:
         self._results[point] = value
         self.islands.correct(point, value)
 
+    def drop(self, design: int) -> None:
+        """A design that turned out wrong: none of its points counts, and no further one is proposed."""
+        self._dropped.add(design)
+        self._results |= {point: None for point in self._results if point.design == design}
+        self.islands.drop(design)
+
+    def _new(self, point: Point) -> bool:
+        return point not in self._asked and point.design not in self._dropped
+
     def _next(self) -> Point | None:
         while True:
             if not self._queue:
@@ -95,7 +105,7 @@ class Proposer:
             if not self._queue:
                 return self._child() if self._children % 2 == 0 else self._guess()
             point = self._queue.popleft()
-            if point not in self._asked:
+            if self._new(point):
                 return point
 
     def _refill(self) -> None:
@@ -144,7 +154,7 @@ class Proposer:
             point = self.islands.child()
             if point is None:
                 break
-            if point not in self._asked and point not in brood:
+            if self._new(point) and point not in brood:
                 brood.append(point)
             if len(brood) >= (BROOD if self.model.trusted else 1):
                 break
@@ -154,8 +164,8 @@ class Proposer:
 
     def _guess(self) -> Point | None:
         self._children += 1
-        total = sum(_size(design) for design in self._designs)
-        if len(self._asked) >= total:
+        total = sum(_size(design) for number, design in enumerate(self._designs) if number not in self._dropped)
+        if sum(point.design not in self._dropped for point in self._asked) >= total:
             return None
         if self._study is None:
             self._study = _new_study(self._seed)
@@ -170,19 +180,19 @@ class Proposer:
             point = Point.of(
                 design, {name: trial.suggest_categorical(f"{design}: {name}", list(domain)) for name, domain in axes.items()}
             )
-            if point not in self._asked:
+            if self._new(point):
                 return point
         return self._unseen()
 
     def _unseen(self) -> Point | None:
         """A point by the dice, where the estimator only repeats itself."""
-        return next((point for _ in range(MOST_ASKS) if (point := self._thrown()) not in self._asked), None)
+        return next((point for _ in range(MOST_ASKS) if self._new(point := self._thrown())), None)
 
     def _promising(self) -> list[Point]:
         """The cost model's best of many points that were not tried; none where it is not trusted."""
         if not self.model.trusted:
             return []
-        pool = dict.fromkeys(point for _ in range(POOL) if (point := self._thrown()) not in self._asked)
+        pool = dict.fromkeys(point for _ in range(POOL) if self._new(point := self._thrown()))
         return sorted(pool, key=lambda point: self.model.guess(self.row(point)))[:SEEDS]
 
     def _thrown(self) -> Point:

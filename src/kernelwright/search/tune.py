@@ -2,7 +2,8 @@
 
 1. Points of the designs' spaces are proposed (propose.py), written by the station, and raced in heats of a few, the leader among them:
    what is measured beside the leader in one heat is comparable with everything before. Who wins a heat races the leader once more, alone,
-   before it takes the lead: of many that are measured a few times each, the luckiest looks like a gain.
+   before it takes the lead: of many that are measured a few times each, the luckiest looks like a gain. The first of a design to do so
+   is tried by the judge, and if it is wrong (a model's sketch, an algorithm that rounds too much) the whole design is dropped.
 2. Same code is not raced twice; points that break a rule are never built.
 3. The search ends with the budget, when every point was tried, or when the best's neighbours and more brought nothing for a while.
 4. The best few race once more beside the seed (finish.py). "No gain found" is an answer.
@@ -95,7 +96,9 @@ def _entrants(course: Course, proposer: Proposer, state: State) -> dict[str, tup
     for point in points:
         made = course.write(point)
         known = state.variants.get(made.code) if made else None
-        if made is None or known is not None or made.code in entrants:
+        if known is not None and known.point is None:
+            state.right.add(point.design)  # it is how the seed, which was judged, is written
+        if made is None or known is not None or made.code in entrants or made.code in state.wrong:
             proposer.tell(point, known.relative if known else None)
         else:
             entrants[made.code] = (point, made)
@@ -141,10 +144,17 @@ def _challenge(course: Course, proposer: Proposer, codes: list[str], state: Stat
     challenger = state.variants[code] = replace(state.variants[code], relative=leader.relative * ratio)
     assert challenger.point is not None, "only the seed has none"
     proposer.correct(challenger.point, challenger.relative)
-    if ratio < 1 - WORTH:
-        change = _change(leader.point, challenger.point, course.designs[challenger.point.design])
-        state.path.append((change, 1 / ratio))
-        state.leader, state.stale = challenger, 0
+    if ratio >= 1 - WORTH:
+        return
+    design = challenger.point.design
+    if design not in state.right and not course.right(challenger):
+        proposer.drop(design)
+        state.wrong |= {code for code, one in state.variants.items() if one.point is not None and one.point.design == design}
+        state.variants = {code: one for code, one in state.variants.items() if code not in state.wrong}
+        return
+    state.right.add(design)
+    state.path.append((_change(leader.point, challenger.point, course.designs[design]), 1 / ratio))
+    state.leader, state.stale = challenger, 0
 
 
 def _change(before: Point | None, after: Point, design: Axes) -> str:

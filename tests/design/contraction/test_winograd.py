@@ -15,6 +15,7 @@ from kernelwright.dsl.cpp import lower
 from kernelwright.sketch.check import check
 from kernelwright.sketch.interpret import run
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.sketch.print import to_source
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = [
     ((2, 9, 15, 25), (10, 9, 3, 3), False, {"padding": 1}),  # the last patches reach beyond the image
@@ -56,26 +57,37 @@ def compiled(sketch: Sketch, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(("image", "kernel", "transposed", "numbers"), CASES)
 def test_agrees_with_torch(image: tuple[int, ...], kernel: tuple[int, ...], transposed: bool, numbers: dict[str, Any]) -> None:
     x, w = torch.randn(image), torch.randn(kernel)
-    (sketch,) = winograd_sketches(x, w, transposed, **numbers)
-    assert not check(sketch)
+    sketches = winograd_sketches(x, w, transposed, **numbers)
     expected = reference(x, w, transposed, numbers)
-    torch.testing.assert_close(compiled(sketch, x, w).double(), expected, rtol=0, atol=2e-5 * float(expected.abs().max()))
+    for sketch, exact in zip(sketches, (2e-5, 6e-5), strict=False):
+        assert not check(sketch)
+        torch.testing.assert_close(compiled(sketch, x, w).double(), expected, rtol=0, atol=exact * float(expected.abs().max()))
+    assert len(sketches) == (1 if x.dim() == 3 else 2)  # two or four columns at a time
 
 
 def test_the_sketch_itself_is_right() -> None:
     x, w = torch.randn(1, 8, 6, 26), torch.randn(9, 8, 3, 3)
-    (sketch,) = winograd_sketches(x, w, padding=1)
-    out = run(sketch, {"x": x, "w": w}, strict=True, shuffle=1)["out"]
-    torch.testing.assert_close(out.double(), reference(x, w, False, {"padding": 1}), rtol=0, atol=2e-4)
+    for sketch in winograd_sketches(x, w, padding=1):
+        out = run(sketch, {"x": x, "w": w}, strict=True, shuffle=1)["out"]
+        torch.testing.assert_close(out.double(), reference(x, w, False, {"padding": 1}), rtol=0, atol=2e-4)
 
 
 def test_is_nearly_as_exact_as_a_plain_sum() -> None:
     torch.manual_seed(0)
     x, w = torch.randn(1, 64, 40, 48), torch.randn(24, 64, 3, 3)
-    (sketch,) = winograd_sketches(x, w)
+    first, rougher = winograd_sketches(x, w)
     truth = reference(x, w, False, {})
     scale = float(truth.square().mean().sqrt()) * torch.finfo(torch.float32).eps
-    assert float((compiled(sketch, x, w) - truth).abs().max()) < 60 * scale
+    errors = [float((compiled(sketch, x, w) - truth).abs().max()) for sketch in (first, rougher)]
+    assert errors[0] < 60 * scale
+    assert errors[0] < errors[1] < 200 * scale
+
+
+def test_what_rounds_more_is_never_the_first_choice() -> None:
+    x, w = torch.randn(2, 128, 28, 28), torch.randn(128, 128, 3, 3)  # where a quarter of the multiplications counts most
+    first, second, *_ = conv_sketches(x, w, Machine(), padding=1)
+    assert "36, 128, 128" not in to_source(first)
+    assert "36, 128, 128" in to_source(second)
 
 
 @pytest.mark.parametrize("numbers", [{"stride": 2}, {"dilation": 2}, {"groups": 8}], ids=["strided", "dilated", "depthwise"])

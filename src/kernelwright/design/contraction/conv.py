@@ -10,6 +10,8 @@ In: a ConvProblem, loaders, the epilogue. Out: Pieces.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kernelwright.design.contraction.depthwise import lower_depthwise
 from kernelwright.design.contraction.plain import PlainConv
 from kernelwright.design.contraction.problem import ConvProblem, Machine
@@ -42,7 +44,13 @@ def lower_conv(
         winograd = lower(problem, lines, load_x, load_w, finish, names, machine, whole)
         if winograd is not None:
             pieces.append(winograd)
-    return sorted(pieces, key=lambda piece: piece.cost)
+    pieces.sort(key=lambda piece: piece.cost)
+    rough = lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole, columns=4)
+    return (
+        pieces
+        if rough is None
+        else [pieces[0], replace(rough, cost=max(rough.cost, pieces[0].cost), price="rounding"), *pieces[1:]]
+    )
 
 
 def lines_of(problem: ConvProblem) -> tuple[Line, ...]:

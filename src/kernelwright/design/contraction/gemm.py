@@ -131,7 +131,7 @@ class _Gemm:
         note = (
             f"product {p.m} x {p.k} x {p.n}: keeps a packed copy of its parameters, {p.k * p.n * BYTES[p.dtype] / 1e6:.1f} MB"
         )
-        return [replace(best, cost=max(best.cost, at_least), notes=(note,))] if copies else []
+        return [replace(best, cost=max(best.cost, at_least), notes=(note,), price="memory")] if copies else []
 
     def other_tiles(self, at_least: float) -> list[Piece]:
         """The tiled schedule with finer tiles and with shorter blocks of k, for a search that measures: what the caches of a

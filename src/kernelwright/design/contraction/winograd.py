@@ -3,8 +3,10 @@
 Four rows by two columns of output are a patch of 6 x 4 inputs and 24 products, where the direct way needs 72. Patches are
 transformed (R: columns by six values, V: rows by four), multiplied as 24 independent matrix products over the channels, and
 transformed back; transformed weights are made once. Along rows the evaluation points are 0, 1, -1 and infinity; along columns the
-six of points.py (measured: errors of at most 27 units of the output's scale at 64 channels, where the direct sum has 8; four by
-four outputs would have 89).
+six of points.py (measured: errors of at most 27 units of the output's scale at 64 channels, where the direct sum has 8).
+
+Four rows by four columns, F(4 x 4, 3 x 3), need 36 products instead of 144, a quarter, but have errors of 89 such units: near what a
+judge lets pass. Such a piece is never the first choice; a search may find that it is faster, and a verdict that it is right.
 
 A strided convolution whose kernel has three taps in each phase of the stride (5 x 5 or 6 x 6 with stride 2) is one of 3 x 3 and stride 1
 over all phases of the input, which join the channels: a tap that a phase does not have is zero.
@@ -18,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from kernelwright.design.contraction import points
 from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.design.contraction.points import inputs_at, minus, outputs_from, plus, times, weights_at
 from kernelwright.design.contraction.problem import ConvProblem, Machine
@@ -27,7 +30,6 @@ from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, DType, Gemm, Index, Kernel, Statement, Tensor, Tile, Var
 
-POINTS = 24
 LEAST_CHANNELS = 8
 """With fewer channels or outputs the transforms cost more than the products save."""
 LARGEST = 640 << 10
@@ -36,16 +38,16 @@ LARGEST = 640 << 10
 
 def lower_winograd(
     p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
-    whole: bool = False,
+    whole: bool = False, columns: int = 2,
 ) -> Piece | None:  # fmt: skip
-    """The schedule, where kernel, strides and channels suit it."""
+    """The schedule with so many `columns` (2 or 4) of outputs in a patch, where kernel, strides and channels suit it."""
     if not machine.vectors or len(lines) < 2 or p.dtype is not DType.f32 or not p.weight_constant:
         return None
     if any(line.taps != 3 or line.dilation != 1 for line in lines[-2:]):
         return None
     if p.transposed and (len(lines) > 2 or any(line.stride > 1 for line in lines)):
         return None
-    family = _Winograd(p, lines, load_x, load_w, finish, names, machine, whole)
+    family = _Winograd(p, lines, load_x, load_w, finish, names, machine, whole, columns)
     if min(family.group_out, family.sums) < LEAST_CHANNELS or not family.fits():
         return None
     return family.piece()
@@ -64,7 +66,10 @@ class _Winograd:
         names: Names,
         machine: Machine,
         whole: bool,
+        columns: int,
     ) -> None:
+        self.each = columns
+        self.points = points.COUNT * (columns + 2)
         self.p, self.load_x, self.load_w, self.finish = problem, load_x, load_w, finish
         self.names, self.machine = names, machine
         self.outer, self.row, self.column = lines[:-2], lines[-2], lines[-1]
@@ -73,7 +78,7 @@ class _Winograd:
         self.phases = self.row.stride * self.column.stride
         self.phase_sums = self.group_in * math.prod(line.kernel for line in self.outer)
         self.sums = self.phases * self.phase_sums
-        self.rows_all, self.columns_all = ceil_div(self.row.out, 4), ceil_div(self.column.out, 2)
+        self.rows_all, self.columns_all = ceil_div(self.row.out, 4), ceil_div(self.column.out, columns)
         self.out_channels = self.group_out if whole else block(self.group_out, 48, 6)
         self._choose_tiles()
 
@@ -98,7 +103,7 @@ class _Winograd:
 
     def _bytes(self, across: int, down: int) -> int:
         """What transformed inputs and products of one task take."""
-        return 4 * POINTS * across * down * (self.sums + self.out_channels)
+        return 4 * self.points * across * down * (self.sums + self.out_channels)
 
     def _cycles(self, across: int, down: int) -> float:
         """Of one task, on a core with vectors of 16 lanes (measured on Zen 4). Products go by strips of four vectors of patches; what is
@@ -107,10 +112,14 @@ class _Winograd:
         vectors = ceil_div(across * down, 16)
         strips = vectors // 4 * 4 + (0.0, 1.6, 2.2, 3.1)[vectors % 4]
         outputs = ceil_div(self.group_out, self.out_channels) * self.out_channels
-        products = POINTS * self.sums * outputs * strips
-        there = self.sums * down * (20 * _steps(2 * across + 2) + 72 * _steps(across))
-        back = outputs * down * (90 * _steps(across) + 20 * _steps(2 * across))
+        products = self.points * self.sums * outputs * strips
+        there = self.sums * down * (20 * _steps(self.wide(across)) + 3 * self.points * _steps(across))
+        back = outputs * down * (4 * self.points * _steps(across) + 20 * _steps(self.each * across))
         return (products + there + back) * (1 + 0.6 * self._bytes(across, down) / (1 << 20))
+
+    def wide(self, across: int) -> int:
+        """Columns of input that so many patches read; as many as make whole groups of a patch's outputs."""
+        return self.each * (across + 1)
 
     @property
     def patches(self) -> int:
@@ -128,8 +137,8 @@ class _Winograd:
         patches = p.batch * math.prod(line.out for line in self.outer) * self.rows_all * self.columns_all
         blocks = ceil_div(self.rows_all, self.down) * self.down / self.rows_all
         blocks *= ceil_div(self.columns_all, self.across) * self.across / self.columns_all
-        products = 2.0 * POINTS * self.sums * p.out_channels / 0.8
-        transforms = 32.0 * (14 * self.sums * p.groups + 10 * p.out_channels)
+        products = 2.0 * self.points * self.sums * p.out_channels / 0.8
+        transforms = 32.0 * (14 * self.sums * p.groups + 10 * p.out_channels) * self.points / 24
         return patches * blocks * (products + transforms) / (self.machine.flops * self.machine.threads)
 
     # ------------------------------------------------------------ kernels
@@ -137,10 +146,11 @@ class _Winograd:
     def piece(self) -> Piece:
         weights = self.names.fresh("weight_points")
         kernels = (self.weights(weights), Kernel(self.names.fresh("winograd"), tuple(self.tasks(weights))))
-        tensor = Tensor(weights, ints(POINTS, self.p.out_channels, self.sums), self.p.dtype, "temp")
+        tensor = Tensor(weights, ints(self.points, self.p.out_channels, self.sums), self.p.dtype, "temp")
         p = self.p
-        direct = 8 * self.row.kernel * self.column.kernel
-        note = f"convolution {p.channels} -> {p.out_channels}: {24 * self.phases} products for 4 x 2 outputs instead of {direct} (Winograd)"
+        direct = 4 * self.each * self.row.kernel * self.column.kernel
+        made = f"{self.points * self.phases} products for 4 x {self.each} outputs instead of {direct}"
+        note = f"convolution {p.channels} -> {p.out_channels}: {made} (Winograd)"
         return Piece(kernels, (tensor,), (), self.cost(), (note,))
 
     def binder(self, body: list[Statement]) -> Callable[[str, Tile], Var]:
@@ -152,7 +162,7 @@ class _Winograd:
         return bind
 
     def weights(self, into: str) -> Kernel:
-        """Weights at the 24 points, [point, out channel, channel]; the channels of all phases of a stride one after another."""
+        """Weights at all points, [point, out channel, channel]; the channels of all phases of a stride one after another."""
         p, o = self.p, self.names.fresh("o")
         down, across = (self.names.fresh("phase") if line.stride > 1 else 0 for line in (self.row, self.column))
         body: list[Statement] = []
@@ -173,12 +183,15 @@ class _Winograd:
         columns = weights_at(bind, [first, second, third])
         tall = bind("columns", stack(columns, 0, 2))
         left, middle, right = (nodes.Part(tall, (span(0, 6), span(0, sums), at(k))) for k in range(3))
-        even = bind("even", times(0.5, plus(left, right)))
-        odd = bind("odd", times(0.5, middle))
-        points = bind("points", stack([times(-1.0, left), plus(even, odd), minus(even, odd), right], 0, 2))
-        flat = nodes.Reshape(points, ints(POINTS, sums))
+        if self.each == 2:
+            even = bind("even", times(0.5, plus(left, right)))
+            odd = bind("odd", times(0.5, middle))
+            both = [times(-1.0, left), plus(even, odd), minus(even, odd), right]
+        else:
+            both = weights_at(bind, [left, middle, right])
+        flat = nodes.Reshape(bind("points", stack(both, 0, 2)), ints(self.points, sums))
         channels = span(mul(add(mul(down, self.column.stride), across), sums), sums)
-        body.append(nodes.Store(into, (span(0, POINTS), at(o), channels), flat))
+        body.append(nodes.Store(into, (span(0, self.points), at(o), channels), flat))
         for phase, line in ((across, self.column), (down, self.row)):
             if isinstance(phase, str):
                 body = [loop("range", phase, 0, line.stride, 1, body)]
@@ -205,15 +218,15 @@ class _Winograd:
         return [loop("parallel", n, 0, p.batch, 1, body)]
 
     def transformed(self, body: list[Statement], n: str, first_in: Index, depth: Sequence[str], h: str, w: str) -> Var:
-        """The input's patches at the 24 points, [point, channel, patch]."""
+        """The input's patches at all points, [point, channel, patch]."""
         bind, down, across, sums = self.binder(body), self.down, self.across, self.sums
-        wide = 2 * across + 2
+        each, wide = self.each, self.wide(self.across)
         axes: list[nodes.Axis] = [at(n), span(first_in, self.group_in)]
         axes += [span(line.tile_start(d, 0), line.kernel, line.dilation) for line, d in zip(self.outer, depth, strict=True)]
         before = [2 - line.padding if self.p.transposed else line.padding for line in (self.row, self.column)]
         tall, apart = self.row.stride, self.column.stride
         axes.append(span(add(mul(h, 4 * tall), -before[0]), (4 * down + 4) * tall))
-        axes.append(span(add(mul(w, 2 * apart), -before[1]), wide * apart))
+        axes.append(span(add(mul(w, each * apart), -before[1]), wide * apart))
         tile = self.load_x(tuple(axes))
         if self.phases > 1:
             parts = nodes.Reshape(tile, ints(self.phase_sums, 4 * down + 4, tall, wide, apart))
@@ -222,15 +235,18 @@ class _Winograd:
         grid = nodes.Reshape(x, ints(sums, down + 1, 4, wide))
         d = [bind(f"x{r}", nodes.Part(grid, (span(0, sums), span(r // 4, down), at(r % 4), span(0, wide)))) for r in range(6)]
         columns = inputs_at(bind, d)
-        pairs = nodes.Reshape(bind("columns", stack(columns, 0, 3)), ints(6, sums, down, across + 1, 2))
+        pairs = nodes.Reshape(bind("columns", stack(columns, 0, 3)), ints(6, sums, down, across + 1, each))
 
         def shifted(j: int) -> Tile:
-            region = (span(0, 6), span(0, sums), span(0, down), span(j // 2, across), at(j % 2))
+            region = (span(0, 6), span(0, sums), span(0, down), span(j // each, across), at(j % each))
             return bind(f"c{j}", nodes.Part(pairs, region))
 
-        c = [shifted(j) for j in range(4)]
-        points = bind("points", stack([minus(c[2], c[0]), plus(c[2], c[1]), minus(c[2], c[1]), minus(c[3], c[1])], 0, 4))
-        return bind("inputs", nodes.Reshape(points, ints(POINTS, sums, self.patches)))
+        c = [shifted(j) for j in range(each + 2)]
+        if each == 2:
+            both: list[Tile] = [minus(c[2], c[0]), plus(c[2], c[1]), minus(c[2], c[1]), minus(c[3], c[1])]
+        else:
+            both = inputs_at(bind, c)
+        return bind("inputs", nodes.Reshape(bind("points", stack(both, 0, 4)), ints(self.points, sums, self.patches)))
 
     def products(
         self,
@@ -243,25 +259,26 @@ class _Winograd:
         h: str,
         w: str,
     ) -> None:
-        """The 24 products, and the way back to pixels."""
-        bind, out, down, across = self.binder(body), self.out_channels, self.down, self.across
-        weight = nodes.Load(weights, (span(0, POINTS), span(first_out, out), span(0, self.sums)), 0)
+        """A product for each point, and the way back to pixels."""
+        bind, each, out, down, across = self.binder(body), self.each, self.out_channels, self.down, self.across
+        weight = nodes.Load(weights, (span(0, self.points), span(first_out, out), span(0, self.sums)), 0)
         product = bind("product", Gemm(weight, inputs))
-        m = [
-            [nodes.Part(product, (at(6 * nu + xi), span(0, out), span(0, self.patches))) for xi in range(6)] for nu in range(4)
-        ]
-        halves: list[Tile] = []
-        for j in range(2):
-            ends = [m[0][xi] if j == 0 else m[3][xi] for xi in range(6)]
-            mixed = [plus(m[1][xi], m[2][xi]) if j == 0 else minus(m[1][xi], m[2][xi]) for xi in range(6)]
-            z = [bind("z", plus(end, middle)) for end, middle in zip(ends, mixed, strict=True)]
-            rows = outputs_from(bind, z, 4)
-            halves.append(stack([nodes.Reshape(row, ints(out, down, across)) for row in rows], 2, 1))
-        image_tile = stack(halves, 4, 0)
-        pixels = bind("pixels", image_tile)
-        whole = bind("image", nodes.Reshape(pixels, ints(out, 4 * down, 2 * across)))
-        region = (*image, span(first_out, out), *depth, span(mul(h, 4), 4 * down), span(mul(w, 2), 2 * across))
+        patches = span(0, self.patches)
+        m = [[nodes.Part(product, (at(6 * nu + xi), span(0, out), patches)) for nu in range(each + 2)] for xi in range(6)]
+        made = [_pair(m[xi]) if each == 2 else outputs_from(bind, m[xi], 4) for xi in range(6)]
+        columns: list[Tile] = []
+        for j in range(each):
+            rows = outputs_from(bind, [bind("z", made[xi][j]) for xi in range(6)], 4)
+            columns.append(stack([nodes.Reshape(row, ints(out, down, across)) for row in rows], 2, 1))
+        pixels = bind("pixels", stack(columns, 4, 0))
+        whole = bind("image", nodes.Reshape(pixels, ints(out, 4 * down, each * across)))
+        region = (*image, span(first_out, out), *depth, span(mul(h, 4), 4 * down), span(mul(w, each), each * across))
         body += self.finish(whole, tuple(region))
+
+
+def _pair(m: Sequence[Tile]) -> list[Tile]:
+    """Two outputs from the products at 0, 1, -1 and infinity."""
+    return [plus(m[0], plus(m[1], m[2])), plus(m[3], minus(m[1], m[2]))]
 
 
 def _steps(extent: int) -> float:
