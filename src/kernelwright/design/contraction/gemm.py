@@ -5,6 +5,7 @@
   streamed  few rows (or columns): the large operand is read once, in the order it lies in memory
   dots      few rows against an operand that is contiguous along k: one dot product for each output
   split     a small output with a long k: blocks of k in parallel into partial sums, which a second kernel adds
+  strassen  seven products of halves instead of eight (strassen.py)
 
 In: a GemmProblem, loaders of the operands, the epilogue. Out: Pieces (kernels with the temps they need).
 """
@@ -31,6 +32,7 @@ from kernelwright.design.contraction.blocks import (
     span,
 )
 from kernelwright.design.contraction.problem import GemmProblem, Machine
+from kernelwright.design.contraction.strassen import lower_strassen
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Gemm, Kernel, Reduce, Statement, Tensor, Tile, Var
@@ -52,7 +54,9 @@ def lower_gemm(
         return [Piece((Kernel(names.fresh("gemm"), ()),))]
     pieces = sorted(family.pieces(), key=lambda p: p.cost)
     least = pieces[0].cost
-    return pieces + family.other_tiles(at_least=least) + family.with_a_copy(at_least=least)
+    strassen = lower_strassen(problem, load_a, load_b, finish, names, machine)
+    rough = [] if strassen is None else [replace(strassen, cost=max(strassen.cost, least))]
+    return pieces + family.other_tiles(at_least=least) + family.with_a_copy(at_least=least) + rough
 
 
 @dataclass(frozen=True)
