@@ -24,7 +24,7 @@ class Design:
     shapes: tuple[nodes.Sketch, ...] = ()
 
 
-EFFORTS = {"quick": (3, 1.0), "standard": (6, 5.0), "thorough": (12, 30.0)}
+EFFORTS = {"quick": (3, 1.0), "standard": (10, 5.0), "thorough": (12, 30.0)}
 """For each effort, how many designs there may be and the seconds after which no further one is begun."""
 
 

@@ -14,6 +14,8 @@ from torch.nn import functional
 from kernelwright.design.contraction import Machine
 from kernelwright.sketch.check import check
 from kernelwright.sketch.interpret import run
+from kernelwright.sketch.nodes import For
+from kernelwright.sketch.walk import statements
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 5, 13, 11), (7, 5, 3, 3), {"padding": 1}),
@@ -99,3 +101,13 @@ def test_any_numbers(axes: list[tuple[int, ...]], groups: int, group_in: int, gr
         return  # torch refuses an empty output
     if expected.numel():
         agree(x, w, transposed, numbers, Machine(threads=4, level2=8 << 10))
+
+
+def test_tiles_of_other_sizes_are_offered_behind_the_best() -> None:
+    x, w = torch.randn(2, 24, 40, 40), torch.randn(32, 24, 1, 1)
+    steps = [
+        [loop.step for kernel in sketch.steps for loop, _ in statements(kernel.body) if isinstance(loop, For)]  # type: ignore[union-attr]
+        for sketch in conv_sketches(x, w, Machine())
+    ]
+    assert len(steps) == 3
+    assert len({tuple(map(repr, one)) for one in steps}) == 3

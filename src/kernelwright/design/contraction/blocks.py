@@ -74,6 +74,11 @@ def block(extent: int, ideal: int, multiple: int = 1) -> int:
     return ceil_div(even, multiple) * multiple
 
 
+def scaled(extent: int, size: int, grain: float, multiple: int = 1) -> int:
+    """A block of so many times the size, as far as the extent goes; the same block where it is to stay."""
+    return size if grain == 1 else block(extent, max(1, min(extent, round(size * grain))), multiple)
+
+
 def smaller(extent: int, size: int, least: int, multiple: int = 1) -> int:
     """About half the block, not under `least`; the same block if it cannot be halved."""
     half = block(extent, max(least, size // 2), multiple)

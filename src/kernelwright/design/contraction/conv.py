@@ -10,6 +10,7 @@ In: a ConvProblem, loaders, the epilogue. Out: Pieces.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from kernelwright.design.contraction.depthwise import lower_depthwise
@@ -22,6 +23,9 @@ from kernelwright.design.contraction.winograd_line import lower_line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch.nodes import Kernel
 
+GRAINS = (0.5, 2.0)
+"""Sizes of tiles, beside the one that should be best, that a search may measure."""
+
 
 def lower_conv(
     problem: ConvProblem, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine | None = None,
@@ -33,24 +37,34 @@ def lower_conv(
     if 0 in problem.shape:
         return [Piece((Kernel(names.fresh("conv"), ()),))]
     lines = lines_of(problem)
-    pieces = []
+
+    def depthwise(machine: Machine) -> Piece:
+        return lower_depthwise(problem, lines, load_x, load_w, finish, names, machine)
+
+    def plain(machine: Machine) -> Piece:
+        return PlainConv(problem, lines, load_x, load_w, finish, names, machine, whole).piece()
+
+    def phased(machine: Machine) -> Piece | None:
+        family = TransposedConv(problem, lines, load_x, load_w, finish, names, machine, whole)
+        return family.piece() if family.applies() else None
+
+    def winograd(machine: Machine) -> Piece | None:
+        return lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole)
+
+    def line(machine: Machine) -> Piece | None:
+        return lower_line(problem, lines, load_x, load_w, finish, names, machine, whole)
+
+    families: list[Callable[[Machine], Piece | None]] = [plain, phased, winograd, line]
     if not whole and problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
-        pieces.append(lower_depthwise(problem, lines, load_x, load_w, finish, names, machine))
-    pieces.append(PlainConv(problem, lines, load_x, load_w, finish, names, machine, whole).piece())
-    phased = TransposedConv(problem, lines, load_x, load_w, finish, names, machine, whole)
-    if phased.applies():
-        pieces.append(phased.piece())
-    for lower in (lower_winograd, lower_line):
-        winograd = lower(problem, lines, load_x, load_w, finish, names, machine, whole)
-        if winograd is not None:
-            pieces.append(winograd)
-    pieces.sort(key=lambda piece: piece.cost)
+        families.insert(0, depthwise)
+    made = [(piece, family) for family in families if (piece := family(machine)) is not None]
+    made.sort(key=lambda item: item[0].cost)
+    best, family = made[0]
     rough = lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole, columns=4)
-    return (
-        pieces
-        if rough is None
-        else [pieces[0], replace(rough, cost=max(rough.cost, pieces[0].cost), price="rounding"), *pieces[1:]]
-    )
+    others = [replace(rough, price="rounding")] if rough is not None else []
+    others += [piece for grain in GRAINS if machine.vectors and (piece := family(replace(machine, grain=grain))) is not None]
+    others = [replace(piece, cost=max(piece.cost, best.cost)) for piece in others]
+    return [best, *others, *(piece for piece, _ in made[1:])]
 
 
 def lines_of(problem: ConvProblem) -> tuple[Line, ...]:

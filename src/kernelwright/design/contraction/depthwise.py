@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelwright.design.contraction.blocks import accumulator, add, at, block, loop, mul, op, span
+from kernelwright.design.contraction.blocks import accumulator, add, at, block, loop, mul, op, scaled, span
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
@@ -29,7 +29,7 @@ def lower_depthwise(
     rows = 1
     if len(lines) > 1:
         rows_all = lines[-2].end - lines[-2].begin
-        rows = block(rows_all, max(1, min(rows_all, 4096 // columns)))
+        rows = scaled(rows_all, block(rows_all, max(1, min(rows_all, 4096 // columns))), machine.grain)
     extents = [1] * (len(lines) - 2) + [rows] * (len(lines) > 1) + [columns]
     tiled = [False] * (len(lines) - 2) + [True] * (len(lines) > 1) + [True]
     position = [names.fresh(stem) for stem in "dhw"[3 - len(lines) :]]

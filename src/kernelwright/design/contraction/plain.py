@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, smaller, span
+from kernelwright.design.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, scaled, smaller, span
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.taps import Line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
@@ -116,6 +116,10 @@ class PlainConv:
             and smaller(self.group_out, out_channels, 12, 6) < out_channels
         ):
             out_channels = smaller(self.group_out, out_channels, 12, 6)
+        if self.has_rows:
+            rows = scaled(rows_all, rows, self.machine.grain)
+        else:
+            columns = pitch = scaled(columns_all, columns, self.machine.grain, 16)
         extra = 1 if column.reach and self.has_rows else 0  # the last window runs over the end of its last row
         tile_rows, tile_columns = rows + row.reach + extra, columns + column.reach
         # a window of one tap is read once: then all channels that fit are summed at once, and the accumulator is written once

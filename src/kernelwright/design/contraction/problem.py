@@ -28,6 +28,8 @@ class Machine:
     vectors: bool = True
     """A core whose vectors reach every element of a tile in its cache: transforms between products, phases put side by side and
     weights in panels are cheap there. Elsewhere schedules keep to plain loads, products and stores."""
+    grain: float = 1.0
+    """Tiles of convolutions beside those that should be best: what the caches of a machine prefer is only guessed."""
 
 
 @dataclass(frozen=True)

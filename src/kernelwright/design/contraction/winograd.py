@@ -21,7 +21,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from kernelwright.design.contraction import points
-from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
+from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, span
 from kernelwright.design.contraction.points import inputs_at, minus, outputs_from, plus, times, weights_at
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.stack import stack
@@ -100,6 +100,7 @@ class _Winograd:
         }
         tiles = [(across, down) for across in sorted(wide) for down in range(1, min(self.rows_all, 12) + 1)]
         self.across, self.down = min([t for t in tiles if self._bytes(*t) <= LARGEST] or tiles[:1], key=cost)
+        self.down = scaled(self.rows_all, self.down, self.machine.grain)
 
     def _bytes(self, across: int, down: int) -> int:
         """What transformed inputs and products of one task take."""
@@ -126,7 +127,7 @@ class _Winograd:
         return self.down * self.across
 
     def fits(self) -> bool:
-        return self._bytes(self.across, self.down) <= LARGEST and self.patches >= 12
+        return self._bytes(self.across, self.down) <= LARGEST * max(1.0, self.machine.grain) and self.patches >= 12
 
     # ------------------------------------------------------------ cost
 

@@ -8,7 +8,7 @@ In: a ConvProblem of one spatial axis, loaders, the epilogue. Out: a Piece, or N
 
 from __future__ import annotations
 
-from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, smaller, span
+from kernelwright.design.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, smaller, span
 from kernelwright.design.contraction.points import COUNT, Bind, inputs_at, outputs_from, weights_at
 from kernelwright.design.contraction.problem import ConvProblem, Machine
 from kernelwright.design.contraction.stack import stack
@@ -54,6 +54,7 @@ class _Line:
         self.across = block(self.groups_all, max(16, min(128, most)), 16)
         while self.tasks_all() < 2 * machine.threads and smaller(self.groups_all, self.across, 16, 16) < self.across:
             self.across = smaller(self.groups_all, self.across, 16, 16)
+        self.across = scaled(self.groups_all, self.across, machine.grain, 16)
 
     def tasks_all(self) -> int:
         return self.p.batch * self.p.groups * ceil_div(self.groups_all, self.across)
