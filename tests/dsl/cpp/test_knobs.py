@@ -74,3 +74,25 @@ def test_options_that_make_no_difference_are_the_same_code(sketch: nodes.Sketch)
 def test_an_unknown_option_is_told() -> None:
     with pytest.raises(ConfigError, match="no option 'speed'"):
         lower(parse(PRODUCT), options={"speed": 1})
+
+
+@pytest.mark.parametrize(("end", "shares"), [("i + 64", "dynamic, 1"), ("256", "static")])
+def test_threads_share_what_is_left_of_a_triangle(end: str, shares: str) -> None:
+    """Where iterations differ in length, equal numbers of them are unequal work."""
+    text = f"""
+name = "triangle"
+x = tensor([256, 256], f32, role="input", source="0")
+y = tensor([256, 256], f32, role="input", source="1")
+out = tensor([256, 256], f32, role="output")
+
+@kernel
+def triangle():
+    for i in parallel(0, 256, 64):
+        acc = full([64, 256], 0.0, f32)
+        for k in range(0, {end}, 64):
+            acc = gemm(load(x[i : i + 64, k : k + 64]), load(y[k : k + 64, 0:256]), acc)
+        store(out[i : i + 64, 0:256], acc)
+
+returns("out")
+"""
+    assert f"schedule({shares})" in lower(parse(text))

@@ -187,7 +187,7 @@ class _Gemm:
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
         elif self.machine.vectors and p.k > 0:
             return self._even_blocks(side)
-        ideal = (side, side // 2, 384)
+        ideal = (side, side // 2, 384 if p.a_shape == p.b_shape == "full" else side)  # short sums end near the empty triangle
         if p.a_inner == "m":
             ideal = (side, side, 256)
         elif not self.panelled and p.m >= 8 * side and min(p.n, p.k) >= 4 * side:

@@ -29,7 +29,8 @@ class Knobs:
     parallel_above: int = knob(48 << 10, 12 << 10, 48 << 10, 192 << 10, NEVER)
     """Elements (weighted by cost) below which waking a second thread costs more than it saves: about 10 µs of work."""
     dynamic: int = knob(0, 0, 1, 4, sign="omp parallel")
-    """Iterations of a parallel loop that a thread takes at a time from those left; 0: every thread gets its share beforehand."""
+    """Iterations of a parallel loop that a thread takes at a time from those left; 0: every thread gets its share beforehand, unless
+    iterations differ in length."""
     places: int = knob(4, 1, 2, 4, 8, sign="omp parallel")
     """Places of memory that a loop over much of it visits in turn (streams.py)."""
     stream_bytes: int = knob(8 << 20, 1 << 20, 8 << 20, 32 << 20, NEVER)

@@ -428,7 +428,7 @@ class Scheduler:
         if amount is None or amount >= limit:
             test = f" if({to_c(self.work)} >= {limit})" if amount is None else ""
             collapse = f" collapse({len(chain)})" if len(chain) > 1 and places == 1 else ""
-            grain = self.around.knobs.dynamic
+            grain = self.around.knobs.dynamic or int(_uneven(chain))
             shares = f"dynamic, {grain}" if grain else "static"
             self.out[mark] = f"#pragma omp parallel for{collapse} schedule({shares}){test}"
         self.work = before + self.work
@@ -436,6 +436,13 @@ class Scheduler:
     def holds_values(self, block: Block, nested: LoopEffect) -> bool:
         """True if something must be computed between two parallel loops."""
         return any((v.kept or v.op in HEAVY) and v.home is block for v in self.needed_inside(nested.body, []))
+
+
+def _uneven(chain: list[LoopEffect]) -> bool:
+    """Whether iterations of parallel loops are of different lengths, as those of a triangle are: then who is done takes the next."""
+    names = {item.var for item in chain}
+    inside = [effect for effect in chain[-1].body.effects if isinstance(effect, LoopEffect)]
+    return any(names & (set(loop.start.names) | set(loop.stop.names)) for loop in inside)
 
 
 def _busy(body: Block, reached: set[Value]) -> bool:
