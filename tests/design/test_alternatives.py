@@ -85,3 +85,14 @@ def test_rounding_is_spent_beside_memory() -> None:
     designs = design_module(net, [torch.randn(2, 16, 18, 26)], effort="thorough")
     spent = [d.notes[-1] for d in designs if d.notes and d.notes[-1].startswith("spends")]
     assert spent == ["spends memory for speed", "spends rounding for speed", "spends memory and rounding for speed"]
+
+
+def test_quick_has_others_of_another_kind_in_reserve() -> None:
+    """Winograd's rounding may be too much for what follows: then a coarser tile of the same would be wrong, too."""
+    quick = design_module(nn.Conv2d(16, 24, 3).eval(), [torch.randn(2, 16, 30, 30)], effort="quick")
+    stems = [
+        {step.name.rstrip("_0123456789") for step in d.sketch.steps if isinstance(step, Kernel) and not step.once}
+        for d in quick
+    ]
+    assert stems[:2] == [{"winograd"}, {"conv"}]
+    assert not any(note.startswith("spends") for d in quick for note in d.notes)

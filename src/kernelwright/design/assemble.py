@@ -27,6 +27,8 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.alike import Likenesses
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
 
+SPARE = 3
+"""Designs that take the place of the best if that turns out wrong; more of them are there to be measured."""
 MOST_SECTIONS = 512
 """Parts of a concatenation that get a kernel each; choosing among the parts for every element would cost more."""
 
@@ -34,9 +36,9 @@ MOST_SECTIONS = 512
 def assemble(
     captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
 ) -> list[tuple[nodes.Sketch, Workshop]]:
-    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others, in which all contractions spend memory or
-    rounding for speed, or those of one problem take another choice, cheapest first. Others are only begun in the first `seconds`: a
-    large network has one design."""
+    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others, in which those of one problem take another choice,
+    cheapest first, before which, if there is room for more than `SPARE`, come those in which all contractions spend memory or rounding
+    for speed. Others are only begun in the first `seconds`: a large network has one design."""
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced = partial.split_long_folds(v.topological(outputs), cores, threads=captured.dsl == "cpp")
@@ -45,7 +47,7 @@ def assemble(
     made = [(_sketch(best, name, doc), best)]
     numbers: dict[Any, int] = {}
     known = {_likeness(made[0][0], numbers)}
-    for choices, what in [*_spending(best.offered), *_others(best.offered)]:
+    for choices, what in [*(_spending(best.offered) if limit > SPARE else ()), *_others(best.offered)]:
         if len(made) >= limit or time.monotonic() - started > seconds:
             break
         try:
@@ -56,7 +58,7 @@ def assemble(
         likeness = _likeness(sketch, numbers)
         if likeness not in known:
             known.add(likeness)
-            other.notes.append(what)
+            other.notes += [what] if what else []
             made.append((sketch, other))
     return made
 

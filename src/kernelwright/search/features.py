@@ -25,7 +25,7 @@ WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
 @dataclass(frozen=True)
 class Axes:
     """One design as a search sees it: axes with their values, the values it was designed with, the designer's estimate in seconds,
-    the role of each axis, its traits, and its family of schedules."""
+    the role of each axis, its traits, its family of schedules, and in words what sets it apart from the designer's first."""
 
     axes: dict[str, tuple[int, ...]]
     defaults: dict[str, int]
@@ -33,6 +33,7 @@ class Axes:
     roles: dict[str, str] = field(default_factory=dict)
     traits: dict[str, float] = field(default_factory=dict)
     family: str = ""
+    note: str = ""
 
 
 def traits_of(sketch: Sketch) -> dict[str, float]:

@@ -45,7 +45,7 @@ def named(
         )
         if verdict.ok:
             folder.keep(one.kernel, one.sketch, verdict)
-            path = tuple(state.path)
+            path = _path(course, state, one, gain)
             told = "; ".join(f"{what}: {factor:.2f}x" for what, factor in path)
             journal.step("tuned", f"{gain:.2f}x the first kernel: {told}", {"kernel": one.kernel}, path=path, gain=gain)
             attempt = Attempt(seed.number + 1, seed.design, seed.author, one.sketch, one.kernel, verdict, True)
@@ -64,3 +64,11 @@ def _ranked(course: Course, seed: Variant, finalists: list[Variant]) -> list[tup
                 found.append(first.seconds / place.seconds)
     ranked = [(median(found), one) for found, one in zip(gains, finalists, strict=True) if found]
     return sorted(ranked, key=lambda item: -item[0])
+
+
+def _path(course: Course, state: State, winner: Variant, gain: float) -> tuple[tuple[str, float], ...]:
+    """How the winner was reached: by what took the lead on the way; who never led was reached at once."""
+    if winner.point is None or winner.kernel == state.leader.kernel:
+        return tuple(state.path)
+    design = course.designs[winner.point.design]
+    return ((winner.point.words(design.defaults, design.note), gain),)

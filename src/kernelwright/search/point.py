@@ -17,7 +17,8 @@ class Point:
     def of(cls, design: int, values: Mapping[str, int]) -> Point:
         return cls(design, tuple(sorted(values.items())))
 
-    def words(self, defaults: Mapping[str, int]) -> str:
-        """The point as what was changed in its design."""
+    def words(self, defaults: Mapping[str, int], note: str = "") -> str:
+        """The point as what was changed in its design; `note` says what is special about that."""
         changed = [f"{name} {value}" for name, value in self.values if value != defaults.get(name)]
-        return f"design {self.design + 1}" + (f" with {', '.join(changed)}" if changed else "")
+        design = f"design {self.design + 1}" + (f" ({note})" if note else "")
+        return design + (f" with {', '.join(changed)}" if changed else "")

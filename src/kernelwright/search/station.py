@@ -122,6 +122,7 @@ class _Desk:
         self._coder = language(message["dsl"])
         self._state = state_of(load_task(task))
         self._designs = [Design(parse(text)) for text in message["sketches"]]
+        self._given = len(self._designs)
         if message["own"]:
             try:
                 self._designs += design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])
@@ -151,8 +152,15 @@ class _Desk:
                 name: self._options.get(name.removeprefix(CODER), known[name.removeprefix(CODER)][0]) for name in found
             }
         traits = traits_of(design.sketch)
-        described = Axes(axes, defaults, design.cost, roles_of(space.sketch, axes), traits, family_of(design.sketch, traits))
-        return asdict(described)
+        roles, family = roles_of(space.sketch, axes), family_of(design.sketch, traits)
+        return asdict(Axes(axes, defaults, design.cost, roles, traits, family, self._note(number)))
+
+    def _note(self, number: int) -> str:
+        """What the designer says of a design that it does not say of its first."""
+        if number <= self._given:
+            return ""
+        first = self._designs[self._given].notes
+        return next((note for note in reversed(self._designs[number].notes) if note not in first), "")
 
     def _lowered(self, number: int, sketch: Sketch, options: Mapping[str, int]) -> str:
         shapes = self._designs[number].shapes

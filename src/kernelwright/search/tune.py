@@ -160,7 +160,7 @@ def _challenge(course: Course, proposer: Proposer, codes: list[str], state: Stat
 def _change(before: Point | None, after: Point, design: Axes) -> str:
     """What is different in a new leader, in words."""
     if before is None or before.design != after.design:
-        return after.words(design.defaults)
+        return after.words(design.defaults, design.note)
     old = dict(before.values)
     return ", ".join(f"{name} {old[name]} → {value}" for name, value in after.values if value != old[name])
 

