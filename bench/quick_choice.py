@@ -4,8 +4,8 @@
 
 The designs of a task are those among which `tune` searches; each is written as it is designed and raced beside the others in the
 judge's own lanes, a dozen rounds in turn. The first, which is what `generate --effort quick` writes, was the right choice if none is
-more than 5 % faster. Designs that keep more beside their parameters than a tenth of what eager holds are no choice for quick, which may
-not take that memory; how much faster the best of them is, is told as `larger`. One line a task, written when it is done; a task that
+more than 5 % faster. Designs that spend rounding, or keep more beside their parameters than a tenth of what eager holds, are no choice for
+quick, which may do neither; how much faster the best of them is, is told as `larger`. One line a task, written when it is done; a task that
 has a line is not raced again. Designs with the same code count once, and a task with one design only says nothing about choosing: both
 counts are reported.
 """
@@ -44,8 +44,12 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
     try:
         with Station(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
             written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
+            notes = [axes.note for axes in station.designs]
+        spending = {
+            made.code for made, note in zip(written, notes, strict=True) if made is not None and note.startswith("spends")
+        }
         codes = list({made.code: made for made in written if made is not None}.values())
-        small = [made for made in codes if made is codes[0] or not keeps_much(made.sketch)]
+        small = [made for made in codes if made is codes[0] or not (made.code in spending or keeps_much(made.sketch))]
         large = [made for made in codes if made not in small]
         if len(small) < 2 or written[0] is None:
             return {**line, "designs": len(small)}

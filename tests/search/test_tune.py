@@ -16,6 +16,7 @@ from kernelwright.judge import Judge
 from kernelwright.judge.heat import Heat, Place
 from kernelwright.search.course import State, Variant
 from kernelwright.search.features import Axes
+from kernelwright.search.finish import _path
 from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
 from kernelwright.search.station import Station
@@ -168,3 +169,12 @@ def test_a_kernel_of_ours_is_tuned_from_the_sketch_it_carries(
     )
     assert code == 0
     assert json.loads(capsys.readouterr().out)["verdict"]["status"] == "correct"
+
+
+def test_a_winner_that_never_led_is_told_by_its_own_change() -> None:
+    seed, leader = Variant("a", "s"), Variant("b", "s", Point.of(0, {"TILE": 1}), 0.9)
+    other = Variant("c", "s", Point.of(0, {"TILE": 2}), 0.95)
+    state = State(leader, {"a": seed, "b": leader, "c": other}, path=[("design 1", 1.1)])
+    course = Replayed()
+    assert _path(course, state, leader, 1.1) == (("design 1", 1.1),)  # type: ignore[arg-type]
+    assert _path(course, state, other, 1.2) == (("design 1 with TILE 2", 1.2),)  # type: ignore[arg-type]
