@@ -45,9 +45,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
         with Station(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
             written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
             notes = [axes.note for axes in station.designs]
-        spending = {
-            made.code for made, note in zip(written, notes, strict=True) if made is not None and note.startswith("spends")
-        }
+        spending = {made.code for made, note in zip(written, notes, strict=True) if made is not None and "spends" in note}
         codes = list({made.code: made for made in written if made is not None}.values())
         small = [made for made in codes if made is codes[0] or not (made.code in spending or keeps_much(made.sketch))]
         large = [made for made in codes if made not in small]

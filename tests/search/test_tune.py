@@ -98,13 +98,13 @@ def test_a_kernel_is_tuned_for_the_task_of_the_run_that_made_it(
 class Replayed:
     """A course whose races end as told."""
 
-    designs = (Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0),)
+    designs = (Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0), Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0, note="rough"))
 
     def __init__(self, *seconds: float, fine: bool = True) -> None:
         self.seconds, self.fine = seconds, fine
 
-    def right(self, variant: Variant) -> bool:
-        return self.fine
+    def fault(self, variant: Variant) -> str:
+        return "" if self.fine else "output is wrong"
 
     def race(self, variants: list[Variant], stages: object) -> list[Place]:
         return [Place(value, 7) for value in self.seconds]
@@ -125,13 +125,13 @@ def test_a_lucky_heat_does_not_take_the_lead(again: tuple[float, float], leads: 
 
 
 def test_a_design_that_is_wrong_never_leads_and_is_dropped() -> None:
-    designs = (*Replayed.designs, *Replayed.designs)
     seed, wrong = Variant("a", "s"), Variant("b", "s", Point.of(1, {"TILE": 2}), relative=0.7)
     state = State(seed, {"a": seed, "b": wrong}, right={0})
-    proposer = Proposer(designs)
+    proposer = Proposer(Replayed.designs)
     assert wrong.point is not None
     proposer.tell(wrong.point, 0.7)
-    _challenge(Replayed(1.0, 0.7, fine=False), proposer, ["b"], state)  # type: ignore[arg-type]
+    told = _challenge(Replayed(1.0, 0.7, fine=False), proposer, ["b"], state)  # type: ignore[arg-type]
+    assert told == "design 2 (rough) with TILE 2 would lead, but is wrong, so the design is dropped: output is wrong"
     assert state.leader is seed
     assert not state.path
     assert set(state.variants) == {"a"}

@@ -36,9 +36,9 @@ MOST_SECTIONS = 512
 def assemble(
     captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
 ) -> list[tuple[nodes.Sketch, Workshop]]:
-    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others, in which those of one problem take another choice,
-    cheapest first, before which, if there is room for more than `SPARE`, come those in which all contractions spend memory or rounding
-    for speed. Others are only begun in the first `seconds`: a large network has one design."""
+    """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others. If these are more than `SPARE`, all contractions
+    spend memory or rounding for speed in the first of them; in the rest those of one problem take another choice, cheapest first. Others
+    are only begun in the first `seconds`: a large network has one design."""
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced = partial.split_long_folds(v.topological(outputs), cores, threads=captured.dsl == "cpp")
@@ -58,7 +58,7 @@ def assemble(
         likeness = _likeness(sketch, numbers)
         if likeness not in known:
             known.add(likeness)
-            other.notes += [what] if what else []
+            other.notes.append(what)
             made.append((sketch, other))
     return made
 

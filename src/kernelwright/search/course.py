@@ -75,9 +75,10 @@ class Course:
         """The kernel for a point; None where it breaks a rule."""
         return self._station().write(point)
 
-    def right(self, variant: Variant) -> bool:
-        """Whether the judge finds it right."""
-        return self._bench.tried(variant.kernel).ok
+    def fault(self, variant: Variant) -> str:
+        """What the judge finds wrong with it, if anything."""
+        verdict = self._bench.tried(variant.kernel)
+        return "" if verdict.ok else verdict.reason
 
     def race(self, variants: list[Variant], stages: tuple[tuple[int, float], ...] = STAGES, lap: int = 0) -> list[Place]:
         """All beside each other, each in a process of its own; remembered. Another `lap` is another race."""

@@ -160,7 +160,8 @@ class _Desk:
         if number <= self._given:
             return ""
         first = self._designs[self._given].notes
-        return next((note for note in reversed(self._designs[number].notes) if note not in first), "")
+        own = [note for note in self._designs[number].notes if note not in first]
+        return "; ".join(dict.fromkeys((own[0], own[-1]))) if own else ""
 
     def _lowered(self, number: int, sketch: Sketch, options: Mapping[str, int]) -> str:
         shapes = self._designs[number].shapes

@@ -123,38 +123,44 @@ def _heat(
         proposer.tell(point, relative)
         if relative is not None:
             state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
-    _challenge(course, proposer, [code for code in entrants if code in state.variants], state)
+    dropped = _challenge(course, proposer, [code for code in entrants if code in state.variants], state)
     state.best.append(1 / state.leader.relative)
     reason = f"{len(entrants)} variants beside the best so far, which is {state.best[-1]:.2f}x the first kernel"
     journal.step(
         "heat", reason, {"leader": leader.kernel}, state.leader.kernel, places=facts, target=target, best=state.best[-1]
     )
+    if dropped:
+        journal.step("dropped", dropped)
 
 
-def _challenge(course: Course, proposer: Proposer, codes: list[str], state: State) -> None:
-    """The fastest of a heat takes the lead if it is ahead of the leader in a race of the two as well."""
+def _challenge(course: Course, proposer: Proposer, codes: list[str], state: State) -> str:
+    """The fastest of a heat takes the lead if it is ahead of the leader in a race of the two as well, and its design is right. Returns
+    what is to be told of a design that is not."""
     leader = state.leader
     code = min(codes, key=lambda code: state.variants[code].relative, default="")
     if not code or state.variants[code].relative >= leader.relative * (1 - WORTH):
-        return
+        return ""
     first, second = course.race([leader, state.variants[code]], AGAIN)
     if not first.seconds or not second.seconds:
-        return
+        return ""
     ratio = second.seconds / first.seconds
     challenger = state.variants[code] = replace(state.variants[code], relative=leader.relative * ratio)
     assert challenger.point is not None, "only the seed has none"
     proposer.correct(challenger.point, challenger.relative)
     if ratio >= 1 - WORTH:
-        return
+        return ""
     design = challenger.point.design
-    if design not in state.right and not course.right(challenger):
+    fault = "" if design in state.right else course.fault(challenger)
+    if fault:
         proposer.drop(design)
         state.wrong |= {code for code, one in state.variants.items() if one.point is not None and one.point.design == design}
         state.variants = {code: one for code, one in state.variants.items() if code not in state.wrong}
-        return
+        words = challenger.point.words(course.designs[design].defaults, course.designs[design].note)
+        return f"{words} would lead, but is wrong, so the design is dropped: {fault}"
     state.right.add(design)
     state.path.append((_change(leader.point, challenger.point, course.designs[design]), 1 / ratio))
     state.leader, state.stale = challenger, 0
+    return ""
 
 
 def _change(before: Point | None, after: Point, design: Axes) -> str:
