@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import types
+
 import torch
 
 from kernelwright.design.contraction import (
@@ -14,6 +16,7 @@ from kernelwright.design.contraction import (
     lower_gemm,
 )
 from kernelwright.design.hooks import Epilogue, Loader, Names, Piece
+from kernelwright.dsl.cpp import lower
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType, Int, Sketch, Tensor
 
@@ -156,3 +159,13 @@ def attention_sketches(
     names = Names({"q", "k", "v", "mask", "out"})
     pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], load_mask, finish, names)
     return [wrap(piece, tensors, problem.shape, tensors[0].dtype) for piece in pieces]
+
+
+def compiled(sketch: Sketch, x: torch.Tensor, **parameters: torch.Tensor) -> torch.Tensor:
+    """What the C++ kernel of a sketch makes of an input."""
+    space = types.ModuleType("kernel")
+    exec(compile(lower(sketch), "kernel.py", "exec"), space.__dict__)
+    model = space.ModelNew()
+    model.load_state_dict(parameters)
+    result: torch.Tensor = model(x)
+    return result

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import types
-
 import pytest
 import torch
-from building import gemm_sketches
+from building import compiled, gemm_sketches
 
-from kernelwright.dsl.cpp import lower
 from kernelwright.sketch.check import check
 from kernelwright.sketch.interpret import run
 from kernelwright.sketch.nodes import Kernel, Sketch
@@ -16,15 +13,6 @@ from kernelwright.sketch.nodes import Kernel, Sketch
 
 def strassen(sketches: list[Sketch]) -> list[Sketch]:
     return [s for s in sketches if any(isinstance(step, Kernel) and step.name.startswith("strassen") for step in s.steps)]
-
-
-def compiled(sketch: Sketch, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    space = types.ModuleType("kernel")
-    exec(compile(lower(sketch), "kernel.py", "exec"), space.__dict__)
-    model = space.ModelNew()
-    model.load_state_dict({"b": b})
-    result: torch.Tensor = model(a)
-    return result
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(192, 256, 200), (240, 192, 1032), (1000, 320, 192)])
@@ -37,7 +25,7 @@ def test_agrees_with_torch(m: int, n: int, k: int, turned: str) -> None:
     (sketch,) = strassen(others)
     assert not check(sketch)
     expected = ((a.T if turn_a else a).double() @ (b.T if turn_b else b).double()).relu()
-    for out in (run(sketch, {"a": a, "b": b}, strict=True, shuffle=1)["out"], compiled(sketch, a, b)):
+    for out in (run(sketch, {"a": a, "b": b}, strict=True, shuffle=1)["out"], compiled(sketch, a, b=b)):
         torch.testing.assert_close(out.double(), expected, rtol=0, atol=1e-5 * float(expected.abs().max()))
 
 
@@ -46,7 +34,7 @@ def test_rounds_a_few_times_as_much_as_a_plain_product() -> None:
     a, b = torch.randn(256, 1024), torch.randn(1024, 768)
     truth = a.double() @ b.double()
     first, *others = gemm_sketches(a, b, constant=True)
-    plain, rough = (float((compiled(sketch, a, b) - truth).abs().max()) for sketch in (first, strassen(others)[0]))
+    plain, rough = (float((compiled(sketch, a, b=b) - truth).abs().max()) for sketch in (first, strassen(others)[0]))
     assert plain < rough < 8 * plain
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import types
 from typing import Any
 
 import pytest
 import torch
-from building import conv_sketches
+from building import compiled, conv_sketches
 from torch.nn import functional
 
 from kernelwright.design.contraction import Machine
-from kernelwright.dsl.cpp import lower
 from kernelwright.sketch.check import check
 from kernelwright.sketch.interpret import run
 from kernelwright.sketch.nodes import Int, Sketch
@@ -51,15 +49,6 @@ def reference(x: torch.Tensor, w: torch.Tensor, transposed: bool, numbers: dict[
     return result
 
 
-def compiled(sketch: Sketch, x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-    space = types.ModuleType("kernel")
-    exec(compile(lower(sketch), "kernel.py", "exec"), space.__dict__)
-    model = space.ModelNew()
-    model.load_state_dict({"w": w})
-    result: torch.Tensor = model(x)
-    return result
-
-
 @pytest.mark.parametrize(("image", "kernel", "transposed", "numbers"), CASES)
 def test_agrees_with_torch(image: tuple[int, ...], kernel: tuple[int, ...], transposed: bool, numbers: dict[str, Any]) -> None:
     x, w = torch.randn(image), torch.randn(kernel)
@@ -68,7 +57,7 @@ def test_agrees_with_torch(image: tuple[int, ...], kernel: tuple[int, ...], tran
     for sketch in sketches:
         assert not check(sketch)
         exact = (6e-5 if points(sketch) == 36 else 2e-5) * float(expected.abs().max())
-        torch.testing.assert_close(compiled(sketch, x, w).double(), expected, rtol=0, atol=exact)
+        torch.testing.assert_close(compiled(sketch, x, w=w).double(), expected, rtol=0, atol=exact)
     assert {points(sketch) for sketch in sketches} == ({6} if x.dim() == 3 else {24, 36})
 
 
@@ -86,7 +75,7 @@ def test_is_nearly_as_exact_as_a_plain_sum() -> None:
     first, rougher = (next(s for s in found if points(s) == count) for count in (24, 36))
     truth = reference(x, w, False, {})
     scale = float(truth.square().mean().sqrt()) * torch.finfo(torch.float32).eps
-    errors = [float((compiled(sketch, x, w) - truth).abs().max()) for sketch in (first, rougher)]
+    errors = [float((compiled(sketch, x, w=w) - truth).abs().max()) for sketch in (first, rougher)]
     assert errors[0] < 60 * scale
     assert errors[0] < errors[1] < 200 * scale
 
