@@ -3,11 +3,10 @@
 A and B are cut into quarters. Sums of A's quarters are made where they are needed, tile by tile; those of B, which is a parameter, once
 and in panels, together with the quarters that are multiplied as they are: 7/4 of B's memory. A task multiplies the same tile of all
 seven products, so that the four quarters of its output are put together while the products lie in the cache, and each is finished like
-any other tile. One level only: of 256 x 1024 x 768 it makes 1.76 ms where eight products take 1.88 (Zen 4, two threads), and halves of
-halves would be too small.
+any other tile. One level only: 256 x 1024 x 768 takes 1.76 ms where eight products take 1.88 (Zen 4, two threads); two were not tried.
 
-Errors grow with the size of whole quarters, not of single sums: about twice those of the plain product. Such a piece is therefore never
-the first choice (`price`).
+Errors are about twice those of the plain product (1.8 to 2.1 times at three sizes). Such a piece is therefore never the first choice
+(`price`).
 
 In: a GemmProblem, loaders, the epilogue. Out: a Piece, or None where halves do not come out even.
 """
@@ -27,7 +26,7 @@ PRODUCTS = 7
 PANEL = 16
 """Floats of a cache line, the width in which products read B."""
 LEAST = 96
-"""Extents of a half below which the additions cost what a product saves."""
+"""Extents of a half below which the additions should cost what a product saves: a guess."""
 LARGEST = 640 << 10
 """Bytes that the seven products of one task may take: most of a second-level cache."""
 
