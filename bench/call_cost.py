@@ -50,8 +50,8 @@ def microseconds(call: Callable[[], Any]) -> float:
 
 def measured() -> dict[str, dict[str, float]]:
     """Each case: our kernel's microseconds, and eager's."""
-    from kernelwright.design import design_module
-    from kernelwright.dsl.cpp import lower
+    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.designer import design_module
 
     told = {}
     for name, (module, inputs) in CASES.items():

@@ -87,8 +87,8 @@ def table() -> list[tuple[str, Any, tuple[Any, ...], float]]:
 
 def kernel(module: Any, inputs: tuple[Any, ...]) -> Any:
     """The built-in designer's first sketch for a module, lowered to C++, built and loaded with its weights."""
-    from kernelwright.design import design_module
-    from kernelwright.dsl.cpp import lower
+    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.designer import design_module
 
     sketch = design_module(module, inputs)[0].sketch
     state = module.state_dict()

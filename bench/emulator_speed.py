@@ -20,8 +20,8 @@ from pathlib import Path
 
 import torch
 
-from kernelwright.dsl.cuda_c.emulator import build as emulator
-from kernelwright.dsl.cuda_c.emulator.library import MEMORY, Emulated
+from kernelwright.compiler.backends.cuda_c.emulator import build as emulator
+from kernelwright.compiler.backends.cuda_c.emulator.library import MEMORY, Emulated
 from kernelwright.target import Target
 
 PLAIN = {"tiled matmul 512": 1.0, "register-tiled matmul 1024": 0.73, "shuffle softmax 1024x1000": 0.4}

@@ -2,7 +2,7 @@
 
     python bench/gpu_languages.py --dsl triton,cuda_c,tilelang core fused --scale 0.12 --target a100,h100 --out bench/results
 
-Each task is scaled down (task/scale.py: the same code path at sizes that an interpreter can run), designed, lowered and judged at track
+Each task is scaled down (core/task/scale.py: the same code path at sizes that an interpreter can run), designed, lowered and judged at track
 pure, in one language after the other. One line a task goes to DSL.jsonl in --out at once; a run that is started again continues with
 what is missing. `--report FILE…` prints the table of such files.
 """
@@ -39,10 +39,10 @@ def tasks(names: list[str], pattern: str) -> list[tuple[str, str, str, str]]:
 
 def run(options: argparse.Namespace) -> None:
     """Judge what is not in the files yet."""
-    from kernelwright.agents.drafts import Drafter
+    from kernelwright.core.task import Task
     from kernelwright.judge import Judge
     from kernelwright.judge.conversation import Times
-    from kernelwright.task import Task
+    from kernelwright.run.drafts import Drafter
 
     folder = Path(options.out)
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> None:
 
 def outcome(judge: Any, drafter: Any, task: Any, dsl: str, options: argparse.Namespace) -> dict[str, Any]:
     """What came of one task in one language."""
-    from kernelwright.agents.drafts import Request
+    from kernelwright.run.drafts import Request
 
     began = time.monotonic()
     try:
@@ -82,13 +82,13 @@ def outcome(judge: Any, drafter: Any, task: Any, dsl: str, options: argparse.Nam
 
 def scaled(drafter: object, task: object, factor: float) -> object:
     """The task at reduced sizes, made in a worker, because it executes the task file."""
-    from kernelwright.task import Task
+    from kernelwright.core.task import Task
 
     if factor >= 1:
         return task
     for wanted in (factor, 2 * factor, 4 * factor):  # some networks cannot be as small as that
         message = {**drafter.task_message(task), "factor": min(1.0, wanted)}  # type: ignore[attr-defined]
-        reply = drafter.ask("task.scale:serve", message, timeout=120.0)  # type: ignore[attr-defined]
+        reply = drafter.ask("core.task.scale:serve", message, timeout=120.0)  # type: ignore[attr-defined]
         if reply.get("ok"):
             return Task.from_source(reply["source"], path=task.path, class_name=task.class_name)  # type: ignore[attr-defined]
     raise ValueError(reply.get("error"))

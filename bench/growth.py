@@ -59,8 +59,8 @@ def module(function: Callable[[Any], Any]) -> Any:
 
 def kernel(function: Callable[[Any], Any], x: Any) -> Any:
     """The built-in mind's first design for this function at this shape, built and loaded."""
-    from kernelwright.design import design_module
-    from kernelwright.dsl.cpp import lower
+    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.designer import design_module
 
     file = types.ModuleType("kernel")
     exec(compile(lower(design_module(module(function), (x,))[0].sketch), "kernel.py", "exec"), file.__dict__)

@@ -17,9 +17,9 @@ from statistics import median
 
 import psutil
 
+from kernelwright.core.task import Task
 from kernelwright.judge import Judge
 from kernelwright.target import Target
-from kernelwright.task import Task
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -19,16 +19,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.drafts import Drafter
-from kernelwright.agents.folder import open_folder
-from kernelwright.agents.journal import Journal
-from kernelwright.agents.memory import Memory
-from kernelwright.agents.watch import Watch
-from kernelwright.errors import KernelwrightError
+from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.task import Task
+from kernelwright.jobs.migrate.job import Tools, migrate
+from kernelwright.jobs.migrate.order import MigrationOrder
 from kernelwright.judge import Judge
-from kernelwright.migrate.job import Tools, migrate
-from kernelwright.migrate.order import MigrationOrder
-from kernelwright.task import Task
+from kernelwright.run.drafts import Drafter
+from kernelwright.run.folder import open_folder
+from kernelwright.run.journal import Journal
+from kernelwright.run.memo import Memory
+from kernelwright.run.observer import Watch
 
 KERNELS = Path(__file__).parents[1] / "tests" / "lift"
 FOLDERS = {"triton": "triton", "tilelang": "tilelang", "cuda_c": "cuda"}

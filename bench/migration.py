@@ -55,10 +55,10 @@ def small(source: str, name: str) -> tuple[Any, list[Any]]:
     """The task at the first scale at which it is small (else at the last), and its state_dict in outline."""
     import torch
 
-    from kernelwright.agents.drafts import state_of
-    from kernelwright.task import Task
-    from kernelwright.task.load import load_task
-    from kernelwright.task.scale import fit
+    from kernelwright.core.task import Task
+    from kernelwright.core.task.load import load_task
+    from kernelwright.core.task.scale import fit
+    from kernelwright.run.drafts import state_of
 
     whole = Task.from_source(source, path=f"{name}.py")
     for scale in SCALES:
@@ -74,11 +74,11 @@ def small(source: str, name: str) -> tuple[Any, list[Any]]:
 
 def migrated(family: str, name: str, source: str) -> list[dict[str, Any]]:
     """One row for each pair (a language with itself: the source kernel), with the kernel, or why there is none."""
-    from kernelwright.design import design_task
-    from kernelwright.dsl import language
-    from kernelwright.dsl.kernel import Kernel
-    from kernelwright.migrate.reschedule import reschedule
-    from kernelwright.migrate.source import carried
+    from kernelwright.compiler.designer import design_task
+    from kernelwright.compiler.language import language
+    from kernelwright.core.kernel import Kernel
+    from kernelwright.jobs.migrate.reschedule import reschedule
+    from kernelwright.jobs.migrate.source import carried
     from kernelwright.target import Target
 
     rows: list[dict[str, Any]] = []
@@ -120,7 +120,7 @@ def child(name: str, folder: Path, seconds: int) -> None:
     if name != "cpp":
         from kernelwright.target import Target
 
-        stage = importlib.import_module(f"kernelwright.dsl.{name}.stage")
+        stage = importlib.import_module(f"kernelwright.compiler.backends.{name}.runtime")
         stage.install(asdict(Target.load("h100")))
 
     def late(*_: Any) -> None:
@@ -144,12 +144,12 @@ def compared(row: dict[str, str], file: Path, stage: Any) -> str:
     """`same`, or how a kernel's results differ from those of the reference."""
     import torch
 
-    from kernelwright.sketch.compare import difference
-    from kernelwright.task import Task
-    from kernelwright.task.load import load_task
+    from kernelwright.core.task import Task
+    from kernelwright.core.task.load import load_task
+    from kernelwright.sketch.interpret.compare import difference
 
     torch.manual_seed(0)
-    loaded = load_task(Task.from_source(row["reference"], path="task.py"))
+    loaded = load_task(Task.from_source(row["reference"], path="core/task.py"))
     reference, (inputs, *_) = loaded.construct(0), loaded.draw(0)
     file.write_text(row["kernel"])
     spec = importlib.util.spec_from_file_location(f"kernel_{file.name.partition('.')[0]}", file)

@@ -20,18 +20,18 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.drafts import Drafter
-from kernelwright.design.workshop import tensors_of
-from kernelwright.errors import KernelwrightError
+from kernelwright.compiler.schedule.sketch_builder import tensors_of
+from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.task import Task
 from kernelwright.judge import Judge
-from kernelwright.judge.heat import FINAL, Heat
+from kernelwright.judge.timing.race import FINAL, Heat
+from kernelwright.run.drafts import Drafter
 from kernelwright.search.point import Point
-from kernelwright.search.station import Station
+from kernelwright.search.worker import Station
 from kernelwright.sketch.dtypes import WIDTH
 from kernelwright.sketch.nodes import Int, Kernel
 from kernelwright.sketch.parse import parse
 from kernelwright.suites import SuiteTask, load
-from kernelwright.task import Task
 
 SLACK = 1.05
 Line = dict[str, Any]

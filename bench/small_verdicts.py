@@ -18,9 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from kernelwright.agents.drafts import Drafter, Request
+from kernelwright.core.task import Task
+from kernelwright.run.drafts import Drafter, Request
 from kernelwright.target import Target
-from kernelwright.task import Task
 
 LANGUAGES = ("triton", "cuda_c", "tilelang")
 TASK = """

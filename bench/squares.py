@@ -23,8 +23,8 @@ SIZES = (512, 768, 1024, 1536, 2048, 3072, 4096)
 
 def kernel(module: Any, pair: tuple[Any, Any]) -> Any:
     """The built-in mind's first design, built and loaded."""
-    from kernelwright.design import design_module
-    from kernelwright.dsl.cpp import lower
+    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.designer import design_module
 
     file = types.ModuleType("kernel")
     exec(compile(lower(design_module(module, pair)[0].sketch), "kernel.py", "exec"), file.__dict__)

@@ -19,8 +19,8 @@ import time
 from datetime import date
 from pathlib import Path
 
-from kernelwright.agents.order import Order, fulfil
-from kernelwright.errors import KernelwrightError
+from kernelwright.core.errors import KernelwrightError
+from kernelwright.jobs.order import Order, fulfil
 from kernelwright.suites import SuiteTask, load
 
 GAIN = re.compile(r"tuned to ([\d.]+)x")

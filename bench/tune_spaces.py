@@ -27,8 +27,8 @@ from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
 
 if TYPE_CHECKING:
-    from kernelwright.judge.heat import Heat
-    from kernelwright.search.station import Station
+    from kernelwright.judge.timing.race import Heat
+    from kernelwright.search.worker import Station
 
 SPACES = (
     "core/gelu", "core/softmax", "core/layer_norm", "core/max_pool_2d", "core/cumsum", "core/gemm_odd", "core/conv_2d",
@@ -74,12 +74,12 @@ def searched(space: Axes, table: Table, times: dict[str, float | None], seed: in
 
 def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     """Bring one space to its end: what is not in the lines yet is measured and written."""
-    from kernelwright.agents.drafts import Drafter
+    from kernelwright.core.task import Task
     from kernelwright.judge import Judge
-    from kernelwright.judge.heat import FINAL, Heat
-    from kernelwright.search.station import Station
+    from kernelwright.judge.timing.race import FINAL, Heat
+    from kernelwright.run.drafts import Drafter
+    from kernelwright.search.worker import Station
     from kernelwright.suites import load
-    from kernelwright.task import Task
 
     suite, name = title.split("/")
     row = next(row for row in load(suite) if row.name == name)

@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.agents import bounds, distil
 from kernelwright.agents.conductor import Kind
-from kernelwright.judge.verdict import Build, CompiledFor, Mismatch, Status, Verdict
+from kernelwright.core.verdict import Build, CompiledFor, Mismatch, Status, Verdict
 
 KERNEL = '''
 SOURCE = r"""

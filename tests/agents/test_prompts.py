@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from kernelwright.agents import prompts, roles, task_writer
-from kernelwright.agents.attempts import Attempt, worth_showing
 from kernelwright.agents.brief import Brief, make_brief
-from kernelwright.judge.verdict import Build, Mismatch, Status, Timing, Verdict
-from kernelwright.knowledge.lessons import Recalled
-from kernelwright.knowledge.skills import Chosen, Example, Skill
-from kernelwright.llm import Ask
+from kernelwright.agents.knowledge.lessons import Recalled
+from kernelwright.agents.knowledge.skills import Chosen, Example, Skill
+from kernelwright.agents.models import Ask
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Build, Mismatch, Status, Timing, Verdict
+from kernelwright.run.attempts import Attempt, worth_showing
 from kernelwright.target import Target
-from kernelwright.task import Task
 
 GOLDEN = Path(__file__).parent / "golden"
 SOURCE = """import torch

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.agents.models import Answer, Ask, Ledger, Limits
 from kernelwright.agents.task_from_code import draw, split_arguments, task_from
 from kernelwright.agents.task_writer import TaskNotWritten, write_task
 from kernelwright.cli.main import run
-from kernelwright.errors import TaskError
-from kernelwright.judge.template import Template
-from kernelwright.llm import Answer, Ask, Ledger, Limits
-from kernelwright.task import Task
+from kernelwright.core.errors import TaskError
+from kernelwright.core.task import Task
+from kernelwright.workers.fork_server import Template
 
 CODE = '''
 import math

@@ -11,19 +11,19 @@ import pytest
 from material import BROKEN, CHEAT, KERNEL, MALFORMED, MISDESIGNED, PATCH, SKETCH, SOFTMAX, TASK, ZEROS, block
 from scripted import Line, Script, serving
 
-from kernelwright.agents.drafts import Drafter
-from kernelwright.agents.effort import Effort
-from kernelwright.agents.folder import open_folder
-from kernelwright.agents.generate import Generated, Job, NothingFound, generate
-from kernelwright.agents.memory import Memory
-from kernelwright.agents.minds import Minds
-from kernelwright.agents.proof import recount
-from kernelwright.agents.watch import Watch
+from kernelwright.agents.models import Ledger, Limits, Model, open_model
+from kernelwright.agents.team_models import Minds
+from kernelwright.core.effort import Effort
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Status
+from kernelwright.jobs.generate import Generated, Job, NothingFound, generate
 from kernelwright.judge import Judge
-from kernelwright.judge.verdict import Status
-from kernelwright.llm import Ledger, Limits, Model, open_model
+from kernelwright.run.drafts import Drafter
+from kernelwright.run.folder import open_folder
+from kernelwright.run.memo import Memory
+from kernelwright.run.observer import Watch
+from kernelwright.run.proof import recount
 from kernelwright.store import RunRecord, Store
-from kernelwright.task import Task
 
 pytest.importorskip("pydantic_ai", reason="the extra llm is not installed")
 
@@ -65,7 +65,7 @@ class Stage:
         run = self.store.resume(resume) if resume else self.store.begin({"command": "generate"})
         minds = Minds(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
         job = Job(
-            Task.from_source(source, path="task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
+            Task.from_source(source, path="core/task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
         )
         try:
             result = generate(
@@ -241,8 +241,8 @@ def test_a_recording_replays_anywhere_and_its_winner_is_judged_again(stage: Stag
 
 
 def test_a_right_sketch_tells_what_goes_into_a_wrong_element(stage: Stage) -> None:
-    seen = recount(stage.drafter, Task.from_source(TASK, path="task.py"), SKETCH, "output", (3, 5))
+    seen = recount(stage.drafter, Task.from_source(TASK, path="core/task.py"), SKETCH, "output", (3, 5))
     assert seen.startswith("y[3, 5] is stored by line ")
     assert "at i = 3:" in seen
     assert re.search(r"factor: \[0, 0\] = [23] of 1x1", seen)
-    assert recount(stage.drafter, Task.from_source(TASK, path="task.py"), SKETCH, "output[1]", (3, 5)) == ""
+    assert recount(stage.drafter, Task.from_source(TASK, path="core/task.py"), SKETCH, "output[1]", (3, 5)) == ""

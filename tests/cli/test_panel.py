@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from kernelwright.cli.panel import verdict_panel
-from kernelwright.judge.verdict import Build, CompiledFor, Mismatch, Timing, Trials, Verdict
+from kernelwright.core.verdict import Build, CompiledFor, Mismatch, Timing, Trials, Verdict
 
 TIMING = {
     "kernel_ms": 5.6,

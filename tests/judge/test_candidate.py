@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.judge import bundle, candidate
+from kernelwright.judge import candidate
+from kernelwright.workers import bundle
 
 
 class Sub(torch.Tensor):

@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.dsl.language import language
-from kernelwright.judge import Judge, accelerator, device, offdevice, sandbox, template
-from kernelwright.judge.accelerator import DeviceStopwatch, agreed
+from kernelwright.compiler.language import language
+from kernelwright.judge import Judge, device, offdevice
 from kernelwright.judge.offdevice import Setting
+from kernelwright.judge.timing import device_stopwatch
+from kernelwright.judge.timing.device_stopwatch import DeviceStopwatch, agreed
 from kernelwright.target import Target, attached
+from kernelwright.workers import fork_server, sandbox
 
 GALLERY = Path(__file__).parents[1] / "gallery"
 GPU = Target.load("t4")
@@ -168,20 +170,20 @@ def test_an_npu_is_reached_through_torch_npu(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_torch_npu_is_loaded_where_torch_has_not_done_so(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
-    monkeypatch.setattr(accelerator.importlib, "import_module", loaded.append)
-    monkeypatch.setattr(accelerator.torch, "get_device_module", lambda name: f"torch.{name}")
-    assert accelerator.device_module("npu") == "torch.npu"
-    assert accelerator.device_module("cuda") == "torch.cuda"
+    monkeypatch.setattr(device_stopwatch.importlib, "import_module", loaded.append)
+    monkeypatch.setattr(device_stopwatch.torch, "get_device_module", lambda name: f"torch.{name}")
+    assert device_stopwatch.device_module("npu") == "torch.npu"
+    assert device_stopwatch.device_module("cuda") == "torch.cuda"
     assert loaded == ["torch_npu"]
 
 
 def test_triton_launches_only_on_what_its_package_is_for(monkeypatch: pytest.MonkeyPatch) -> None:
     assert language("triton").devices == ("cuda", "rocm")  # type: ignore[attr-defined]
-    monkeypatch.setattr("kernelwright.dsl.triton.version", lambda name: "3.2.0")
+    monkeypatch.setattr("kernelwright.compiler.backends.triton.version", lambda name: "3.2.0")
     assert language("triton").devices == ("ascend",)  # type: ignore[attr-defined]
 
 
 def test_where_cann_is_reaches_a_sandboxed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASCEND_OPP_PATH", "/opt/cann/opp")
     assert sandbox.environment("/home/kernel")["ASCEND_OPP_PATH"] == "/opt/cann/opp"
-    assert template.Template()._environment()["ASCEND_OPP_PATH"] == "/opt/cann/opp"
+    assert fork_server.Template()._environment()["ASCEND_OPP_PATH"] == "/opt/cann/opp"

@@ -7,9 +7,9 @@ import signal
 
 import pytest
 
-from kernelwright.errors import ToolMissing
-from kernelwright.judge import streams
-from kernelwright.judge.streams import Rates, Streams
+from kernelwright.core.errors import ToolMissing
+from kernelwright.judge.timing import bandwidth
+from kernelwright.judge.timing.bandwidth import Rates, Streams
 from kernelwright.target import Target
 
 SHEET = Target(
@@ -59,7 +59,7 @@ def test_a_process_that_stands_still_is_not_waited_for(memory: Streams, monkeypa
     memory.flow(rates)
     assert memory._process is not None
     os.kill(memory._process.pid, signal.SIGSTOP)
-    monkeypatch.setattr(streams, "PATIENCE", 0.1)
+    monkeypatch.setattr(bandwidth, "PATIENCE", 0.1)
     memory.flow(rates)
     assert len(rates.copy) == 1
     assert memory._process is None
@@ -69,7 +69,7 @@ def test_without_a_compiler_the_sheet_stays(memory: Streams, monkeypatch: pytest
     def none(*_: object) -> object:
         raise ToolMissing("g++", "measuring the CPU", "apt-get install g++")
 
-    monkeypatch.setattr(streams, "program", none)
+    monkeypatch.setattr(bandwidth, "program", none)
     rates = Rates()
     memory.flow(rates)
     assert rates.sheet(SHEET) == SHEET

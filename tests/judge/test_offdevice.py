@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.errors import ConfigError
+from kernelwright.core.errors import ConfigError
+from kernelwright.core.verdict import Status
+from kernelwright.judge.honesty.trace import judge_calls
 from kernelwright.judge.offdevice import compiled_for, does_not_fit, setting
 from kernelwright.judge.rejection import from_reply
-from kernelwright.judge.trace import judge_calls
-from kernelwright.judge.verdict import Status
 from kernelwright.judge.verify import _compiled
 from kernelwright.target import Target
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import KernelFileError, TaskError
+from kernelwright.core.errors import KernelFileError, TaskError
+from kernelwright.core.task import Task
 from kernelwright.judge import Judge, Status, Times, Verdict
 from kernelwright.judge.session import candidate_limits
-from kernelwright.task import Task
 
 TASK = """
 import torch

@@ -14,23 +14,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kernelwright.agents.attempts import Attempt
-from kernelwright.agents.effort import preset
-from kernelwright.agents.folder import JobFolder
-from kernelwright.agents.journal import Journal
-from kernelwright.agents.memory import Memory
-from kernelwright.agents.watch import Watch
-from kernelwright.agents.workbench import Job, Workbench
-from kernelwright.judge.heat import Place
-from kernelwright.judge.verdict import Status, Timing, Verdict
-from kernelwright.search.course import Course
+from kernelwright.core.effort import preset
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Status, Timing, Verdict
+from kernelwright.judge.timing.race import Place
+from kernelwright.run.attempts import Attempt
+from kernelwright.run.folder import JobFolder
+from kernelwright.run.journal import Journal
+from kernelwright.run.memo import Memory
+from kernelwright.run.observer import Watch
+from kernelwright.run.workbench import Job, Workbench
+from kernelwright.search.codegen_options import code_of
 from kernelwright.search.features import Axes
 from kernelwright.search.point import Point
-from kernelwright.search.station import Written
+from kernelwright.search.races import Course
 from kernelwright.search.tune import tune
-from kernelwright.search.ways import code_of
+from kernelwright.search.worker import Written
 from kernelwright.store import Store
-from kernelwright.task import Task
 
 TASK = "import torch\nclass Model(torch.nn.Module):\n    pass\ndef get_inputs():\n    return []\ndef get_init_inputs():\n    return []\n"
 TILES = (8, 16, 32, 64, 128)

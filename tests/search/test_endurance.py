@@ -18,11 +18,11 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="the store needs SQLAlchemy (pip install 'kernelwright[store]')")
 
-from kernelwright.agents.drafts import Drafter, Request
+from kernelwright.core.task import Task
 from kernelwright.judge import Judge
-from kernelwright.judge.heat import Heat
+from kernelwright.judge.timing.race import Heat
+from kernelwright.run.drafts import Drafter, Request
 from kernelwright.store import RunRecord, Store
-from kernelwright.task import Task
 
 SEARCHER = Path(__file__).parent / "searcher.py"
 TASK = """

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from kernelwright.search.cost_model import CostModel
 from kernelwright.search.features import Axes
-from kernelwright.search.model import CostModel
 from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from kernelwright.search.space import Space, bound, tunable
-from kernelwright.sketch.check import check
-from kernelwright.sketch.interpret import run
+from kernelwright.sketch.check.rules import check
+from kernelwright.sketch.interpret.interpreter import run
 from kernelwright.sketch.parse import parse
 from kernelwright.sketch.print import to_source
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.watch import Standing
 from kernelwright.cli.main import run
 from kernelwright.cli.progress import standing_lines
+from kernelwright.run.observer import Standing
 from kernelwright.store import Store
 
 

@@ -7,22 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.agents.drafts import Drafter
 from kernelwright.cli.main import run
 from kernelwright.cli.tune import _is_kernel, _made_from
-from kernelwright.dsl.kernel import Kernel
-from kernelwright.errors import ConfigError
+from kernelwright.core.errors import ConfigError
+from kernelwright.core.kernel import Kernel
+from kernelwright.core.task import Task
 from kernelwright.judge import Judge
-from kernelwright.judge.heat import Heat, Place
-from kernelwright.search.course import State, Variant
+from kernelwright.judge.timing.race import Heat, Place
+from kernelwright.run.drafts import Drafter
 from kernelwright.search.features import Axes
-from kernelwright.search.finish import _path
+from kernelwright.search.finish_race import _path
 from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
-from kernelwright.search.station import Station
+from kernelwright.search.races import State, Variant
 from kernelwright.search.tune import _challenge
+from kernelwright.search.worker import Station
 from kernelwright.store import Store
-from kernelwright.task import Task
 
 TASK = """
 import torch

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from kernelwright.sketch import nodes
-from kernelwright.sketch.alike import Likenesses
 from kernelwright.sketch.anchor import anchored
-from kernelwright.sketch.interpret import call
+from kernelwright.sketch.interpret.interpreter import call
 from kernelwright.sketch.parse import parse
+from kernelwright.sketch.structure import Likenesses
 
 TEXT = """
 name = "step"

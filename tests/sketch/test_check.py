@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.check import check, infer, require
+from kernelwright.sketch.check.rules import check, infer, require
 from kernelwright.sketch.nodes import DType, Int, Sym
 from kernelwright.sketch.parse import parse
 

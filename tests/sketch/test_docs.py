@@ -11,9 +11,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kernelwright.sketch import interpret, nodes
-from kernelwright.sketch.check import check
+from kernelwright.sketch import nodes
+from kernelwright.sketch.check.rules import check
 from kernelwright.sketch.expressions import SIGNATURES
+from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.parse import parse
 from kernelwright.sketch.print import to_source
 
@@ -22,7 +23,7 @@ EXAMPLES = {sketch.name: sketch for sketch in map(parse, re.findall(r"```python\
 
 
 def _random(tensor: nodes.Tensor, sizes: dict[str, int]) -> torch.Tensor:
-    from kernelwright.sketch.symbolic import evaluate
+    from kernelwright.sketch.index.symbolic import evaluate
 
     shape = [evaluate(extent, sizes) for extent in tensor.shape]
     if tensor.dtype is nodes.DType.i64:
@@ -65,7 +66,7 @@ def test_example_computes_what_torch_computes(name: str) -> None:
     longest = max([len(t.domain) for t in sketch.tunables], default=1)
     for turn in range(longest):  # every value of every tunable at least once
         setting = {t.name: t.domain[(turn + place) % len(t.domain)] for place, t in enumerate(sketch.tunables)}
-        found = interpret.call(sketch, arguments, state, tunables=setting, shuffle=1, strict=True)
+        found = interpreter.call(sketch, arguments, state, tunables=setting, shuffle=1, strict=True)
         torch.testing.assert_close(found, wanted)
 
 

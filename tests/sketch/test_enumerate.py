@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.sketch.check import check
+from kernelwright.sketch.check.rules import check
 from kernelwright.sketch.parse import parse
 
 HEAD = 'name = "s"\n\nx = tensor([30, 16], f32, role="input", source="0")\ny = tensor([30, 16], f32, role="output")\n'

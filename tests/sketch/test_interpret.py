@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from kernelwright.errors import SketchError
-from kernelwright.sketch import interpret, nodes
+from kernelwright.core.errors import SketchError
+from kernelwright.sketch import nodes
+from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.parse import parse
 
 INF, NAN = math.inf, math.nan
@@ -18,7 +19,7 @@ INF, NAN = math.inf, math.nan
 def compute(expression: str, **tensors: torch.Tensor) -> torch.Tensor:
     """The value of one tile expression over whole input tensors, each loaded under its name."""
     shapes = {name: list(t.shape) for name, t in tensors.items()}
-    names = {v: k.value for k, v in interpret.TORCH_DTYPE.items()}
+    names = {v: k.value for k, v in interpreter.TORCH_DTYPE.items()}
     declared = "".join(
         f'{n}_in = tensor({shapes[n]}, {names[t.dtype]}, role="input", source="{i}")\n'
         for i, (n, t) in enumerate(tensors.items())
@@ -26,7 +27,7 @@ def compute(expression: str, **tensors: torch.Tensor) -> torch.Tensor:
     loads = "".join(f"    {n} = load({n}_in[{', '.join(':' * t.ndim) or '()'}])\n" for n, t in tensors.items())
     text = f"{declared}@kernel\ndef k():\n{loads}    result = {expression}\nreturns(None)\n"
     sketch = parse(text)
-    machine = interpret._Machine(sketch, {f"{n}_in": t for n, t in tensors.items()}, {}, None, None)
+    machine = interpreter._Machine(sketch, {f"{n}_in": t for n, t in tensors.items()}, {}, None, None)
     values: dict[str, torch.Tensor] = {}
     kernel = sketch.steps[0]
     assert isinstance(kernel, nodes.Kernel)
@@ -140,7 +141,7 @@ returns("y")
 def copied(body: str, ids: list[int] | None = None, **options: object) -> torch.Tensor:
     sketch = parse(COPY.replace("BODY", body.replace("\n", "\n    ")))
     x = torch.arange(1.0, 31.0).reshape(5, 6)
-    result = interpret.call(sketch, [x, torch.tensor(ids or [0, 1, 2])], **options)
+    result = interpreter.call(sketch, [x, torch.tensor(ids or [0, 1, 2])], **options)
     assert isinstance(result, torch.Tensor)
     return result
 
@@ -237,9 +238,9 @@ def test_strict_mode_finds_what_was_never_written() -> None:
     text = COPY.replace("    store(y[:, :], 0.0)\n", "")
     x = [X, torch.tensor([0, 1, 2])]
     with pytest.raises(SketchError, match=r"3 elements of output y are never written, the first at \[4, 3\]"):
-        interpret.call(parse(text.replace("BODY", "store(y[0:4, :], 0.0)\n    store(y[4, 0:3], 0.0)")), x, strict=True)
+        interpreter.call(parse(text.replace("BODY", "store(y[0:4, :], 0.0)\n    store(y[4, 0:3], 0.0)")), x, strict=True)
     with pytest.raises(SketchError, match="never written"):
-        interpret.call(parse(text.replace("BODY", "store(y[:, :], load(y[:, :]))")), x, strict=True)
+        interpreter.call(parse(text.replace("BODY", "store(y[:, :], load(y[:, :]))")), x, strict=True)
 
 
 def test_shuffling_shows_dependence() -> None:
@@ -269,7 +270,7 @@ def k():
 returns({"y": "y", "more": ["total", (None, "x")]})
 """
     x = torch.randn(7, 2)
-    result = interpret.call(
+    result = interpreter.call(
         parse(text), ["unused", x], {"layer.weight": torch.tensor([1.0, 2.0])}, tunables={"B": 3}, strict=True
     )
     assert torch.equal(result["y"], x * torch.tensor([1.0, 10.0]) + torch.tensor([1.0, 2.0]))
@@ -290,14 +291,14 @@ library("aten.softmax.int", inputs=["c"], outputs=["y"], attributes='{"dim": 1}'
 returns("y")
 """
     a, b = torch.randn(2, 3), torch.randn(3, 4)
-    torch.testing.assert_close(interpret.call(parse(text), [a, b], strict=True), (a @ b).softmax(1))
+    torch.testing.assert_close(interpreter.call(parse(text), [a, b], strict=True), (a @ b).softmax(1))
 
 
 def test_inputs_are_looked_at() -> None:
     sketch = parse(COPY.replace("BODY", "pass"))
     with pytest.raises(SketchError, match="declared \\[5, 6\\] f32 but got"):
-        interpret.call(sketch, [torch.zeros(5, 7), torch.zeros(3, dtype=torch.int64)])
+        interpreter.call(sketch, [torch.zeros(5, 7), torch.zeros(3, dtype=torch.int64)])
     with pytest.raises(SketchError, match="no value was given"):
-        interpret.run(sketch, {})
+        interpreter.run(sketch, {})
     with pytest.raises(SketchError, match="there is no size or tunable Q"):
-        interpret.run(sketch, {}, {"Q": 1})
+        interpreter.run(sketch, {}, {"Q": 1})

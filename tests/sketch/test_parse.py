@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import IndexOp, Int, Span, Sym
 from kernelwright.sketch.parse import parse

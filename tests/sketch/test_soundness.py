@@ -11,9 +11,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.errors import SketchError
-from kernelwright.sketch import interpret, nodes
-from kernelwright.sketch.check import check
+from kernelwright.core.errors import SketchError
+from kernelwright.sketch import nodes
+from kernelwright.sketch.check.rules import check
+from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.nodes import At, DType, For, Index, IndexOp, Int, Span, Sym
 
 SIZES = {"M": 6, "N": 4}
@@ -100,8 +101,8 @@ def test_what_checks_runs_without_a_fault(seed: int) -> None:
     if check(sketch):
         return
     x = torch.arange(24.0).reshape(6, 4)
-    first = interpret.run(sketch, {"x": x}, strict=True)
-    again = interpret.run(sketch, {"x": x}, shuffle=seed)
+    first = interpreter.run(sketch, {"x": x}, strict=True)
+    again = interpreter.run(sketch, {"x": x}, shuffle=seed)
     torch.testing.assert_close(first["y"], again["y"])
 
 
@@ -113,7 +114,7 @@ def test_what_checks_runs_for_every_size_and_setting(seed: int) -> None:
         return
     for rows in (0, 1, 6):
         for setting in DOMAIN:
-            interpret.run(sketch, {"x": torch.zeros(rows, 4)}, tunables={"B": setting}, strict=True)
+            interpreter.run(sketch, {"x": torch.zeros(rows, 4)}, tunables={"B": setting}, strict=True)
 
 
 def test_random_accesses_are_a_fair_test() -> None:
@@ -132,7 +133,7 @@ def test_refusals_are_mostly_deserved() -> None:
         if not check(sketch):
             continue
         try:
-            interpret.run(sketch, {"x": x}, strict=True)
+            interpreter.run(sketch, {"x": x}, strict=True)
             needless += 1
         except SketchError:
             deserved += 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from kernelwright.sketch import interpret
+from kernelwright.sketch.interpret import interpreter
+from kernelwright.sketch.interpret.witness import Witness
 from kernelwright.sketch.parse import parse
-from kernelwright.sketch.witness import Witness
 
 SOURCE = """
 name = "scaled"
@@ -38,7 +38,7 @@ def seen(place: tuple[int, ...]) -> tuple[tuple[str, ...], torch.Tensor]:
     sketch = parse(SOURCE)
     x = torch.arange(48.0).reshape(6, 8)
     witness = Witness(sketch, "y", place)
-    interpret.call(sketch, [x], witness=witness)
+    interpreter.call(sketch, [x], witness=witness)
     return witness.lines, x
 
 

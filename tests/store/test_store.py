@@ -126,7 +126,7 @@ def test_the_default_is_in_the_data_folder(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_without_sqlalchemy_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernelwright.errors import ToolMissing
+    from kernelwright.core.errors import ToolMissing
 
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(ToolMissing, match=r"pip install 'kernelwright\[store\]'"):

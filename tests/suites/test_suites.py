@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from kernelwright import suites
-from kernelwright.bench.collect import collect
-from kernelwright.errors import KernelwrightError
-from kernelwright.task import Task
+from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.task import Task
+from kernelwright.jobs.bench.collect import collect
 
 TASKS = [(suite, task) for suite in suites.NAMES for task in suites.load(suite)]
 AT_LEAST = {"core": 100, "fused": 100, "modern": 40}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import ConfigError
+from kernelwright.core.errors import ConfigError
 from kernelwright.target import Target, known_targets, measure
 from kernelwright.target.cpu import cpu_features, cpu_info, flops_per_cycle
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kernelwright.agents.knowledge.families import families
 from kernelwright.agents.prompts import fence
-from kernelwright.errors import JudgeError, TaskError
-from kernelwright.judge.channel import ChannelError, close_all
-from kernelwright.judge.limits import Limits
-from kernelwright.judge.roofline import Work, roofline
-from kernelwright.judge.template import Template
-from kernelwright.judge.verdict import Track
-from kernelwright.knowledge.families import families
+from kernelwright.core.errors import JudgeError, TaskError
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Track
+from kernelwright.judge.timing.roofline import Work, roofline
 from kernelwright.target import Target
-from kernelwright.task import Task
+from kernelwright.workers.channel import ChannelError, close_all
+from kernelwright.workers.fork_server import Template
+from kernelwright.workers.limits import Limits
 
 EXAMINE_SECONDS = 600.0
 KEPT = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from kernelwright.agents.conductor import Kind
-from kernelwright.judge.verdict import Status, Verdict
+from kernelwright.core.verdict import Status, Verdict
 
 KINDS = {
     Status.correct: Kind.correct,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.judge import referee
-from kernelwright.judge.channel import Channel, Message
+from kernelwright.judge.reference import referee
+from kernelwright.workers.channel import Channel, Message
 
 
 class _Numbered:

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelwright.agents.attempts import Attempt
 from kernelwright.agents.brief import Brief
+from kernelwright.agents.knowledge import lessons, skills
+from kernelwright.agents.knowledge.skills import Stage
 from kernelwright.agents.roles import Library
-from kernelwright.agents.workbench import Workbench
-from kernelwright.dsl import language
-from kernelwright.knowledge import lessons, skills
-from kernelwright.knowledge.skills import Stage
+from kernelwright.compiler.language import language
+from kernelwright.run.attempts import Attempt
+from kernelwright.run.workbench import Workbench
 
 if TYPE_CHECKING:
-    from kernelwright.agents.journal import Journal
+    from kernelwright.run.journal import Journal
     from kernelwright.store import Store
 
 TARGET_NOTES = Path(skills.__file__).parents[1] / "target"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from kernelwright import sketch as sketch_room
 from kernelwright.agents import distil
-from kernelwright.agents.attempts import Attempt
 from kernelwright.agents.brief import Brief
+from kernelwright.agents.knowledge.lessons import Recalled
+from kernelwright.agents.knowledge.skills import Chosen, Example
+from kernelwright.agents.models.ask import Ask, Form
 from kernelwright.agents.prompts import fence, numbered, render
-from kernelwright.knowledge.lessons import Recalled
-from kernelwright.knowledge.skills import Chosen, Example
-from kernelwright.llm.ask import Ask, Form
+from kernelwright.run.attempts import Attempt
 
 MAX_TOKENS = 16_384
 ADVICE_TOKENS = 512

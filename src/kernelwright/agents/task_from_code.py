@@ -12,8 +12,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from kernelwright.errors import TaskError
-from kernelwright.task.task import parse, read_text
+from kernelwright.core.errors import TaskError
+from kernelwright.core.task.task import parse, read_text
 
 DTYPES = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32", "i16": "int16",

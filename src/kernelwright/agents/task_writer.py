@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.agents import answers
+from kernelwright.agents.models import Ask, Model
 from kernelwright.agents.prompts import fence, render
-from kernelwright.errors import KernelwrightError, TaskError
-from kernelwright.judge.channel import ChannelError, close_all
+from kernelwright.core.errors import KernelwrightError, TaskError
+from kernelwright.core.task import Task
 from kernelwright.judge.describe import Description
-from kernelwright.judge.limits import GIB, Limits
-from kernelwright.judge.template import Template
-from kernelwright.llm import Ask, Model
-from kernelwright.task import Task
+from kernelwright.workers.channel import ChannelError, close_all
+from kernelwright.workers.fork_server import Template
+from kernelwright.workers.limits import GIB, Limits
 
 TRIES = 3
 PATIENCE = 300.0
@@ -68,7 +68,7 @@ def write_task(prose: str, model: Model, template: Template, on_text: Callable[[
         source = ""
         try:
             source = answers.code_block(answer.text, what="task file", must_contain="class Model")
-            task = Task.from_source(source, path="task.py")
+            task = Task.from_source(source, path="core/task.py")
             description = describe_in_sandbox(template, task)
             return WrittenTask(source, description, number + 1)
         except (answers.Unreadable, TaskError) as error:
@@ -94,7 +94,9 @@ def describe_in_sandbox(template: Template, task: Task, *, budget_s: float = 2.0
     """What the judge knows of a task, found in a sandboxed referee; TaskError when the file is at fault."""
     worker = template.spawn("agents.examiner:serve", sandboxed=True, limits=Limits(memory=8 * GIB))
     try:
-        opened = _request(worker, task, {"op": "open", "path": "task.py", "source": task.source, "class_name": task.class_name})
+        opened = _request(
+            worker, task, {"op": "open", "path": "core/task.py", "source": task.source, "class_name": task.class_name}
+        )
         _request(worker, task, {"op": "weights", "names": opened["facts"]["state"]})
         planned = _request(worker, task, {"op": "plan", "budget_s": budget_s})
         flagged = _request(worker, task, {"op": "flags"})

@@ -11,17 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.agents import answers, attempts, bounds, distil, roles
-from kernelwright.agents.attempts import Attempt
+from kernelwright.agents import answers, bounds, distil, roles
 from kernelwright.agents.brief import Brief
 from kernelwright.agents.conductor import Allowance, Author, Decision, History, Kind, Move, Turn, decide
-from kernelwright.agents.drafts import DraftError
-from kernelwright.agents.journal import Journal
 from kernelwright.agents.librarian import Librarian
-from kernelwright.agents.proof import Proof
-from kernelwright.agents.watch import Watch
-from kernelwright.agents.workbench import Workbench
-from kernelwright.errors import (
+from kernelwright.agents.models import Answer, Ask, Model
+from kernelwright.core.errors import (
     BudgetReached,
     ConfigError,
     JudgeError,
@@ -31,8 +26,14 @@ from kernelwright.errors import (
     TaskError,
     ToolMissing,
 )
-from kernelwright.judge.verdict import Verdict
-from kernelwright.llm import Answer, Ask, Model
+from kernelwright.core.verdict import Verdict
+from kernelwright.run import attempts
+from kernelwright.run.attempts import Attempt
+from kernelwright.run.drafts import DraftError
+from kernelwright.run.journal import Journal
+from kernelwright.run.observer import Watch
+from kernelwright.run.proof import Proof
+from kernelwright.run.workbench import Workbench
 
 Keep = Callable[[Attempt], None]
 

@@ -1,7 +1,7 @@
 """`kernelwright audit`: the gallery through the judge, as a table and two rates.
 
 In: a gallery folder and a selection. Out: one line for each kernel (entry, file, expected, got), false-accept and false-reject
-rates, exit code 1 when anything was not as it must be. `judge/gallery.py` owns what an exhibit is; this file shows it.
+rates, exit code 1 when anything was not as it must be. `judge/honesty/gallery.py` owns what an exhibit is; this file shows it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.errors import KernelwrightError
+from kernelwright.core.errors import KernelwrightError
 
 if TYPE_CHECKING:
-    from kernelwright.judge.gallery import Exhibit, Outcome, Rates
+    from kernelwright.judge.honesty.gallery import Exhibit, Outcome, Rates
 
 LOOP_LIMIT = 10.0
 """Seconds after which a call of a gallery kernel is taken to be endless; the tasks take milliseconds."""
@@ -38,7 +38,7 @@ def audit_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run the gallery of cheats and honest kernels through the judge."""
-    from kernelwright.judge import gallery as rooms
+    from kernelwright.judge.honesty import gallery as rooms
 
     exhibits = select(rooms.read(gallery or rooms.locate()), fast, only)
     if not exhibits:
@@ -69,7 +69,7 @@ def select(exhibits: list[Exhibit], fast: bool, only: str) -> list[Exhibit]:
 def judged(exhibits: list[Exhibit], jobs: int) -> Iterator[Outcome]:
     """Outcomes as they come. A long build gets a patient judge of its own, which would let a loop run for minutes."""
     from kernelwright.judge import Judge, Times
-    from kernelwright.judge.gallery import examine
+    from kernelwright.judge.honesty.gallery import examine
 
     for slow, limit in ((False, BUILD_LIMIT), (True, SLOW_BUILD_LIMIT)):
         part = [one for one in exhibits if one.slow == slow]

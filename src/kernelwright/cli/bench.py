@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.errors import ConfigError
+from kernelwright.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from kernelwright.bench.collect import Entry
-    from kernelwright.bench.compare import Kind
-    from kernelwright.bench.record import Options, Record
-    from kernelwright.bench.report import Report
+    from kernelwright.jobs.bench.collect import Entry
+    from kernelwright.jobs.bench.compare import Kind
+    from kernelwright.jobs.bench.record import Options, Record
+    from kernelwright.jobs.bench.report import Report
 
 CONTENDERS = ("eager", "compile")
 FURTHER = ("max-autotune",)
@@ -52,9 +52,9 @@ def bench_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Make, judge and time a kernel for every task of a suite, and report."""
-    from kernelwright.agents.effort import preset
-    from kernelwright.bench.collect import collect, select
-    from kernelwright.bench.record import Options
+    from kernelwright.core.effort import preset
+    from kernelwright.jobs.bench.collect import collect, select
+    from kernelwright.jobs.bench.record import Options
 
     if paths[0] in ACTIONS and not Path(paths[0]).exists():
         return ACTIONS[paths[0]](paths[1:], as_json)
@@ -85,8 +85,8 @@ def _compare(paths: list[str], as_json: bool) -> int:
     """Exit code 1 when anything got worse beyond noise."""
     from rich.console import Console
 
-    from kernelwright.bench.compare import compare
-    from kernelwright.bench.report import read
+    from kernelwright.jobs.bench.compare import compare
+    from kernelwright.jobs.bench.report import read
 
     if len(paths) != 2:
         raise ConfigError("name two reports: kernelwright bench compare BEFORE AFTER")
@@ -114,8 +114,8 @@ def _compare(paths: list[str], as_json: bool) -> int:
 
 def _rewrite(paths: list[str], as_json: bool) -> int:
     """The files of a run that is unfinished, or that was made by an older version."""
-    from kernelwright.bench import report as reports
-    from kernelwright.bench.ledger import NAME, stored
+    from kernelwright.jobs.bench import report as reports
+    from kernelwright.jobs.bench.ledger import NAME, stored
 
     if len(paths) != 1:
         raise ConfigError("name one folder: kernelwright bench report DIR")
@@ -133,7 +133,7 @@ def _rewrite(paths: list[str], as_json: bool) -> int:
 
 def _documents(paths: list[str], as_json: bool) -> int:
     """Fresh tables for the documents; exit code 0 also when nothing changed."""
-    from kernelwright.bench.readme import refreshed
+    from kernelwright.jobs.bench.readme import refreshed
 
     changed = []
     for path in map(Path, paths or ["README.md"]):
@@ -152,8 +152,8 @@ KINDS: tuple[Kind, ...] = ("lost", "slower", "gained", "faster", "same", "only_b
 def _run(
     entries: list[Entry], options: Options, folder: Path, title: str, *, resume: bool, jobs: int, max_cost: float | None
 ) -> Report:
-    from kernelwright.bench.report import build, write
-    from kernelwright.bench.run import run
+    from kernelwright.jobs.bench.report import build, write
+    from kernelwright.jobs.bench.run import run
 
     with _progress(len(entries)) as tell:
         ledger = run(entries, options, folder, resume=resume, jobs=jobs, tell=tell, max_cost=max_cost)
@@ -164,7 +164,7 @@ def _run(
 
 
 def _show(report: Report, folder: Path, as_json: bool) -> None:
-    from kernelwright.bench.markdown import headline
+    from kernelwright.jobs.bench.markdown import headline
 
     if as_json:
         facts = report.model_dump(mode="json", exclude={"records", "groups"})

@@ -10,7 +10,7 @@ import typer
 
 def config_command(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> int:
     """Show every setting and where its value came from: default, kernelwright.toml, environment."""
-    from kernelwright.config import Settings, load
+    from kernelwright.core.config import Settings, load
 
     loaded = load()
     values = loaded.settings.model_dump()

@@ -21,8 +21,8 @@ def diff_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Compare two runs or two kernels. Exit code 0: the same code; 1: they differ."""
-    from kernelwright.dsl.kernel import Kernel
-    from kernelwright.search.ways import code_of
+    from kernelwright.core.kernel import Kernel
+    from kernelwright.search.codegen_options import code_of
 
     sides = [_side(name, store) for name in (a, b)]
     first, second = (Kernel.from_source(side["kernel"]) for side in sides)
@@ -49,7 +49,7 @@ def diff_command(
 def _side(name: str, place: str | None) -> dict[str, Any]:
     """The kernel behind a name, and its speed where it is known."""
     from kernelwright.cli.runs import open_store
-    from kernelwright.dsl.kernel import Kernel
+    from kernelwright.core.kernel import Kernel
 
     if Path(name).exists():
         return {"kernel": Kernel.from_path(name).source, "speedup": None}
@@ -58,7 +58,7 @@ def _side(name: str, place: str | None) -> dict[str, Any]:
 
 
 def _best(store: Store, name: str) -> dict[str, Any]:
-    from kernelwright.errors import StoreError
+    from kernelwright.core.errors import StoreError
     from kernelwright.store.summary import best_over_time
 
     record = store.load_run(name)

@@ -88,7 +88,7 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
 
 def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus: list[str]) -> list[Way]:
     """Languages × ways to execute them."""
-    from kernelwright.dsl.language import installed
+    from kernelwright.compiler.language import installed
 
     compiler = compilers["g++"] or compilers["clang++"]
     native = (
@@ -114,7 +114,7 @@ def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus
 
 def ascend() -> Way:
     """Whether Triton kernels are lowered for Ascend, how far, and whether an NPU could run them."""
-    from kernelwright.dsl.triton.ascend import environment
+    from kernelwright.compiler.backends.triton.ascend import environment
 
     found, npu = environment.find(), environment.torch_npu()
     told = [f"triton-ascend {found.version}" if found else "triton-ascend missing"]
@@ -142,7 +142,7 @@ def on_device(language: str, has: bool, told: str, add: str) -> Way:
 
 def outside(name: str) -> Way:
     """A language of another package, by what it says of itself; `missing: command` is a fact that is not there."""
-    from kernelwright.dsl.language import language
+    from kernelwright.compiler.language import language
 
     found = language(name)
     facts = found.facts()
@@ -190,7 +190,7 @@ def search() -> str:
 
 def lifting(compilers: dict[str, str | None]) -> str:
     """Whose kernels `migrate` reads when they carry no sketch."""
-    from kernelwright.lift.door import LANGUAGES
+    from kernelwright.compiler.lift.door import LANGUAGES
 
     parsers = {name: package_version(name) for name in ("tree-sitter", "tree-sitter-cuda")}
     missing = {
@@ -207,8 +207,8 @@ def lifting(compilers: dict[str, str | None]) -> str:
 
 def store() -> str:
     """Where runs are kept."""
-    from kernelwright.config import load
-    from kernelwright.folders import data_folder
+    from kernelwright.core.config import load
+    from kernelwright.core.folders import data_folder
 
     if package_version("SQLAlchemy") is None:
         return "missing (to add it: pip install 'kernelwright[store]')"
@@ -238,8 +238,8 @@ def find_gpus() -> list[str]:
 
 def sandbox_level() -> str:
     """The level that a candidate really gets here, from a worker started and ended for this purpose."""
-    from kernelwright.errors import JudgeError
-    from kernelwright.judge.template import Template
+    from kernelwright.core.errors import JudgeError
+    from kernelwright.workers.fork_server import Template
 
     try:
         with Template() as template:

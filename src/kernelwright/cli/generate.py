@@ -9,7 +9,7 @@ import typer
 from kernelwright.cli import options
 
 if TYPE_CHECKING:
-    from kernelwright.agents.order import Fulfilled
+    from kernelwright.jobs.order import Fulfilled
 
 
 def generate_command(
@@ -33,13 +33,13 @@ def generate_command(
     as_json: options.AsJson = False,
 ) -> int:
     """Make a verified kernel for a task."""
-    from kernelwright.agents import effort as efforts
-    from kernelwright.agents.order import Order, fulfil
     from kernelwright.cli.progress import watching
-    from kernelwright.dsl import language
-    from kernelwright.errors import ConfigError
+    from kernelwright.compiler.language import language
+    from kernelwright.core import effort as efforts
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.core.task import Task
+    from kernelwright.jobs.order import Order, fulfil
     from kernelwright.judge import offdevice
-    from kernelwright.task import Task
 
     thinking = options.thinking(
         record, model=model, designer_model=designer_model, coder_model=coder_model, max_cost=max_cost, max_tokens=max_tokens

@@ -19,7 +19,7 @@ from typing import Any
 import typer
 
 from kernelwright import __version__
-from kernelwright.errors import KernelwrightError
+from kernelwright.core.errors import KernelwrightError
 
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "verify": ("verify", "verify_command", "Judge a kernel: is it right, is it honest, how fast is it."),

@@ -10,7 +10,7 @@ import typer
 from kernelwright.cli import options
 
 if TYPE_CHECKING:
-    from kernelwright.migrate.order import Moved
+    from kernelwright.jobs.migrate.order import Moved
 
 
 def migrate_command(
@@ -40,16 +40,15 @@ def migrate_command(
     as_json: options.AsJson = False,
 ) -> int:
     """Migrate a kernel to another language or device, with proof that it computes the same."""
-    from kernelwright import config
     from kernelwright.agents.task_from_code import constructor, draw, split_arguments
     from kernelwright.cli.progress import watching
-    from kernelwright.dsl import language
-    from kernelwright.dsl.kernel import Kernel
-    from kernelwright.dsl.language import installed
-    from kernelwright.errors import ConfigError
+    from kernelwright.compiler.language import installed, language
+    from kernelwright.core import config
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.core.kernel import Kernel
+    from kernelwright.core.task import Task
+    from kernelwright.jobs.migrate.order import MigrationOrder, fulfil
     from kernelwright.judge import offdevice
-    from kernelwright.migrate.order import MigrationOrder, fulfil
-    from kernelwright.task import Task
 
     settings = config.load({"model": model, "max_cost": max_cost, "max_tokens": max_tokens}).settings
     language(to)

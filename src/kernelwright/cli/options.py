@@ -28,7 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 def thinking(record: Path | None, **flags: str | float | None) -> dict[str, Any]:
     """The fields of an order that say who thinks, at what cost, and where it is remembered: by the flags, else by the configuration."""
-    from kernelwright import config
+    from kernelwright.core import config
 
     settings = config.load(flags).settings
     names = ("model", "designer_model", "coder_model", "base_url", "max_cost", "max_tokens", "store")

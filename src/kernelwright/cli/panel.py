@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from kernelwright.judge.verdict import Build, CompiledFor, Mismatch, Status, Timing, Verdict
+from kernelwright.core.verdict import Build, CompiledFor, Mismatch, Status, Timing, Verdict
 
 BAR_WIDTH = 24
 

@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from kernelwright.agents.watch import Standing, Watch
+    from kernelwright.run.observer import Standing, Watch
 
 TAIL_LINES = 6
 BARS = "▁▂▃▄▅▆▇█"
@@ -76,7 +76,7 @@ def bars(values: list[float]) -> str:
 @contextmanager
 def watching(name: str) -> Iterator[Watch]:
     """A Watch that draws on stderr: alive on a terminal, a line for each step where it goes to a file."""
-    from kernelwright.agents.watch import Watch
+    from kernelwright.run.observer import Watch
 
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -16,10 +16,10 @@ def resume_command(
     """Go on with a run that was interrupted."""
     from contextlib import ExitStack
 
-    from kernelwright import config
-    from kernelwright.agents.order import resume
     from kernelwright.cli.generate import report
     from kernelwright.cli.progress import watching
+    from kernelwright.core import config
+    from kernelwright.jobs.order import resume
     from kernelwright.store import Store
 
     place = config.load({"store": store}).settings.store
@@ -27,7 +27,7 @@ def resume_command(
         opened = stack.enter_context(Store.open(place or None))
         if opened.load_run(run).job.get("command") == "migrate":
             from kernelwright.cli import migrate as door
-            from kernelwright.migrate import order as migration
+            from kernelwright.jobs.migrate import order as migration
 
             found = opened.resume(run)
             with watching(run) as watch:

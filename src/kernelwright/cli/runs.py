@@ -24,7 +24,7 @@ def runs_command(
 
 def open_store(place: str | None) -> Store:
     """The store that the flag, else the configuration names."""
-    from kernelwright import config
+    from kernelwright.core import config
     from kernelwright.store import Store
 
     return Store.open(config.load({"store": place}).settings.store or None)
@@ -76,7 +76,7 @@ def _list(store: Store, limit: int, as_json: bool) -> int:
 
 def _whole(store: Store, run: RunRecord) -> RunRecord:
     """With its steps; one whose row was damaged or pruned meanwhile is shown as it was listed."""
-    from kernelwright.errors import StoreError
+    from kernelwright.core.errors import StoreError
 
     try:
         return store.load_run(run.id)

@@ -43,7 +43,7 @@ def show_command(
 ) -> int:
     """Show a run: its steps with their reasons, its best over time, its cost."""
     from kernelwright.cli.runs import open_store
-    from kernelwright.errors import StoreError
+    from kernelwright.core.errors import StoreError
 
     with open_store(store) as opened:
         record = opened.load_run(run)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from kernelwright.errors import SketchError
-    from kernelwright.sketch.compare import Comparison
+    from kernelwright.core.errors import SketchError
+    from kernelwright.sketch.interpret.compare import Comparison
     from kernelwright.sketch.nodes import Sketch
 
 
@@ -26,8 +26,8 @@ def sketch_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print the sketch of a task; check it; run it against the reference. Exit code 0 if what was asked for holds, 1 if not."""
-    from kernelwright.errors import ConfigError
-    from kernelwright.sketch.check import check as faults_of
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.sketch.check.rules import check as faults_of
     from kernelwright.sketch.print import to_source
 
     source = _sketch_source(task)
@@ -66,21 +66,21 @@ def _sketch_source(spec: str) -> str | None:
 
 
 def _designed(spec: str) -> tuple[Sketch, tuple[str, ...]]:
-    from kernelwright.task import Task
+    from kernelwright.core.task import Task
 
     task = Task.from_path(spec)
-    from kernelwright.design import design_task
+    from kernelwright.compiler.designer import design_task
 
     best = design_task(task)[0]
     return best.sketch, best.notes
 
 
 def _compared(sketch: Sketch, spec: str) -> Comparison:
-    from kernelwright.task import Task
+    from kernelwright.core.task import Task
 
     task = Task.from_path(spec)
-    from kernelwright.sketch.compare import compare
-    from kernelwright.task.load import load_task
+    from kernelwright.core.task.load import load_task
+    from kernelwright.sketch.interpret.compare import compare
 
     loaded = load_task(task)
     return compare(sketch, loaded.construct(0), loaded.draw(0)[0])

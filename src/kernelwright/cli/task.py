@@ -31,8 +31,8 @@ def task_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Describe a task and say what it cannot tell, or write a new one. Exit code 0 if it can be judged, 2 if not."""
-    from kernelwright.errors import ConfigError
-    from kernelwright.task import Task
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.core.task import Task
 
     if task == "new" and (subject is not None or source is not None):
         from kernelwright.cli.task_new import new_task

@@ -42,8 +42,8 @@ def new_task(
     subject: str | None, *, model: str | None, source: str | None, inputs: str, init: str, out: Path | None, as_json: bool
 ) -> int:
     """Which of the three it is, by what was given."""
-    from kernelwright import config
-    from kernelwright.errors import ConfigError
+    from kernelwright.core import config
+    from kernelwright.core.errors import ConfigError
 
     if source is not None:
         place = out or (Path(subject) if subject else Path(f"{_slug(source.rpartition(':')[2])}_task.py"))
@@ -67,8 +67,8 @@ def _starter(path: Path, as_json: bool) -> int:
 
 def _from_code(spec: str, inputs: str, init: str, path: Path, as_json: bool) -> int:
     from kernelwright.agents.task_from_code import task_from
+    from kernelwright.core.task import Task
     from kernelwright.judge.describe import describe
-    from kernelwright.task import Task
 
     text = task_from(spec, inputs, init)
     description = describe(Task.from_source(text, path=str(path)))
@@ -78,12 +78,12 @@ def _from_code(spec: str, inputs: str, init: str, path: Path, as_json: bool) -> 
 def _from_prose(prose: str, spec: str, path: Path, as_json: bool) -> int:
     from contextlib import ExitStack
 
-    from kernelwright import config
+    from kernelwright.agents.models import Limits, open_model
     from kernelwright.agents.task_writer import write_task
     from kernelwright.cli.progress import watching
-    from kernelwright.judge.template import Template
-    from kernelwright.llm import Limits, open_model
+    from kernelwright.core import config
     from kernelwright.store import Store
+    from kernelwright.workers.fork_server import Template
 
     settings = config.load().settings
     with ExitStack() as stack:
@@ -120,7 +120,7 @@ def _slug(text: str) -> str:
 
 
 def _free(path: Path) -> Path:
-    from kernelwright.errors import ConfigError
+    from kernelwright.core.errors import ConfigError
 
     if path.exists():
         raise ConfigError(f"{path} exists already and is not overwritten")
@@ -128,7 +128,7 @@ def _free(path: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    from kernelwright.errors import ConfigError
+    from kernelwright.core.errors import ConfigError
 
     try:
         path.write_text(text)

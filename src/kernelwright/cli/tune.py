@@ -12,8 +12,8 @@ import typer
 from kernelwright.cli import options
 
 if TYPE_CHECKING:
-    from kernelwright.dsl.kernel import Kernel
-    from kernelwright.task import Task
+    from kernelwright.core.kernel import Kernel
+    from kernelwright.core.task import Task
 
 
 def tune_command(
@@ -37,15 +37,15 @@ def tune_command(
 ) -> int:
     """Search for a faster variant of a kernel: tile sizes, orders of loops, other designs, and with --model what a model proposes. "No
     gain found" is an answer."""
-    from kernelwright.agents import effort as efforts
-    from kernelwright.agents.order import Order, fulfil
     from kernelwright.cli.generate import report
     from kernelwright.cli.progress import watching
-    from kernelwright.dsl import language
-    from kernelwright.dsl.kernel import Kernel
-    from kernelwright.errors import ConfigError
+    from kernelwright.compiler.language import language
+    from kernelwright.core import effort as efforts
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.core.kernel import Kernel
+    from kernelwright.core.task import Task
+    from kernelwright.jobs.order import Order, fulfil
     from kernelwright.judge import offdevice
-    from kernelwright.task import Task
 
     thinking = options.thinking(
         record, model=model, designer_model=designer_model, coder_model=coder_model, max_cost=max_cost, max_tokens=max_tokens
@@ -90,9 +90,9 @@ def _is_kernel(what: str) -> bool:
 
 def _made_from(kernel: Kernel, place: str) -> Task:
     """The task of the newest run that made a kernel."""
-    from kernelwright.errors import ConfigError
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.core.task import Task
     from kernelwright.store import Store
-    from kernelwright.task import Task
 
     with Store.open(place or None) as store:
         makers = [run.job for run in store.runs() if run.best == kernel.hash and run.job.get("source")]

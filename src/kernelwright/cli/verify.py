@@ -32,12 +32,12 @@ def verify_command(
 ) -> int:
     """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be
     judged."""
-    from kernelwright.config import load
-    from kernelwright.task import Task
+    from kernelwright.core.config import load
+    from kernelwright.core.task import Task
 
     settings = load({"target": target, "track": track, "timing": timing, "compile": compile_}).settings
     the_task = Task.from_path(task)
-    from kernelwright.dsl.kernel import Kernel
+    from kernelwright.core.kernel import Kernel
 
     the_kernel = Kernel.from_path(kernel, dsl=dsl)
     _require_judged(the_kernel.dsl, settings.target)
@@ -66,8 +66,8 @@ def verify_command(
 
 def _require_judged(dsl: str, target: str) -> None:
     """Refuse by name what nothing here can execute, instead of failing obscurely."""
-    from kernelwright.dsl.language import installed
-    from kernelwright.errors import ConfigError
+    from kernelwright.compiler.language import installed
+    from kernelwright.core.errors import ConfigError
     from kernelwright.judge.offdevice import setting
     from kernelwright.target import Target
 

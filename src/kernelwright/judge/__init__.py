@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kernelwright.judge.verdict import Status, Verdict
+from kernelwright.core.verdict import Status, Verdict
 
 if TYPE_CHECKING:
     from kernelwright.judge.conversation import Times

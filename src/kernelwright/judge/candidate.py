@@ -24,13 +24,13 @@ from typing import Any
 
 import torch
 
-from kernelwright.dsl.language import CompileFailed
-from kernelwright.judge import bundle
-from kernelwright.judge.accelerator import DeviceStopwatch
-from kernelwright.judge.channel import Channel, Message, close_all
-from kernelwright.judge.heap import LARGE_BYTES, give_back
-from kernelwright.judge.stopwatch import Stopwatch
-from kernelwright.judge.trace import Trace
+from kernelwright.compiler.language import CompileFailed
+from kernelwright.judge.honesty.trace import Trace
+from kernelwright.judge.reference.heap import LARGE_BYTES, give_back
+from kernelwright.judge.timing.device_stopwatch import DeviceStopwatch
+from kernelwright.judge.timing.stopwatch import Stopwatch
+from kernelwright.workers import bundle
+from kernelwright.workers.channel import Channel, Message, close_all
 
 MEMORY_WORDS = ("not enough memory", "can't allocate memory", "cannot allocate memory", "bad_alloc", "out of memory")
 BUILD_WORDS = (
@@ -58,7 +58,7 @@ class Contender:
         self.around: Any = _nothing
         self.stages = stages or {}
         self.stage: Any = None
-        """The module that makes a language run without its device (`Stage` in dsl/language.py)."""
+        """The module that makes a language run without its device (`Stage` in compiler/language.py)."""
 
     def call(self, inputs: Sequence[Any]) -> Any:
         """The one way in which a kernel is ever called, by the stopwatch, which turns gradients off: a kernel is not charged for the

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-from kernelwright.dsl.kernel import Kernel
-from kernelwright.errors import JudgeError, KernelwrightError, TaskError
-from kernelwright.judge.channel import ChannelError, ChannelTimeout, Message, close_all
-from kernelwright.judge.quiet import Quiet
+from kernelwright.core.errors import JudgeError, KernelwrightError, TaskError
+from kernelwright.core.kernel import Kernel
+from kernelwright.core.task import Task
 from kernelwright.judge.rejection import from_channel, from_reply
-from kernelwright.judge.template import Template
-from kernelwright.judge.worker import Worker
-from kernelwright.task import Task
+from kernelwright.workers.channel import ChannelError, ChannelTimeout, Message, close_all
+from kernelwright.workers.exclusive import Quiet
+from kernelwright.workers.fork_server import Template
+from kernelwright.workers.worker import Worker
 
 REFEREE_SECONDS = 900.0
 

@@ -15,9 +15,9 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.errors import JudgeError, TaskError
-from kernelwright.judge.channel import Channel, ChannelClosed, ChannelTimeout, Message, close_all, pair
-from kernelwright.task import Task
+from kernelwright.core.errors import JudgeError, TaskError
+from kernelwright.core.task import Task
+from kernelwright.workers.channel import Channel, ChannelClosed, ChannelTimeout, Message, close_all, pair
 
 PATIENCE = 300.0
 
@@ -89,6 +89,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    from kernelwright.judge.referee import serve
+    from kernelwright.judge.reference.referee import serve
 
     serve(Channel(socket.socket(fileno=int(sys.argv[1]))))

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import entry_points
 from typing import Any
 
-from kernelwright.errors import ConfigError
+from kernelwright.core.errors import ConfigError
+from kernelwright.core.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.judge.device import torch_device
-from kernelwright.judge.roofline import Work
-from kernelwright.judge.verdict import CompiledFor, Execution, KernelFigures
+from kernelwright.judge.timing.roofline import Work
 from kernelwright.target import Target
 from kernelwright.target.attached import attached
 from kernelwright.target.occupancy import occupancy

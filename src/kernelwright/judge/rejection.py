@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from kernelwright.judge.channel import ChannelClosed, ChannelError, ChannelGarbage, ChannelTimeout, Message
-from kernelwright.judge.sandbox import COMPILER_REFUSAL
-from kernelwright.judge.verdict import Build, Mismatch, Status
-from kernelwright.judge.worker import Exit, Forged, Worker
+from kernelwright.core.verdict import Build, Mismatch, Status
+from kernelwright.workers.channel import ChannelClosed, ChannelError, ChannelGarbage, ChannelTimeout, Message
+from kernelwright.workers.sandbox import COMPILER_REFUSAL
+from kernelwright.workers.worker import Exit, Forged, Worker
 
 ERROR_LINE = re.compile(r"\b(fatal error|error)\b\s*:|undefined reference|undefined symbol|SyntaxError|Error:", re.IGNORECASE)
 MEMORY_SIGNS = ("bad_alloc", "not enough memory", "Cannot allocate memory", "MemoryError", "can't allocate memory")

@@ -13,20 +13,21 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.dsl.kernel import Kernel
-from kernelwright.dsl.language import readable
-from kernelwright.judge import bundle, observe, trace
-from kernelwright.judge.channel import ChannelError, Message, close_all
+from kernelwright.compiler.language import readable
+from kernelwright.core.kernel import Kernel
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Build, CompiledFor, Status, Trials
 from kernelwright.judge.conversation import Conversation, Times
 from kernelwright.judge.device import nodes
-from kernelwright.judge.lane import ahead, foremost
-from kernelwright.judge.limits import GIB, Limits
+from kernelwright.judge.honesty import sampling, trace
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
-from kernelwright.judge.quiet import Quiet
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
-from kernelwright.judge.template import Template
-from kernelwright.judge.verdict import Build, CompiledFor, Status, Trials
-from kernelwright.task import Task
+from kernelwright.judge.timing.contender import ahead, foremost
+from kernelwright.workers import bundle
+from kernelwright.workers.channel import ChannelError, Message, close_all
+from kernelwright.workers.exclusive import Quiet
+from kernelwright.workers.fork_server import Template
+from kernelwright.workers.limits import GIB, Limits
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
@@ -242,17 +243,17 @@ class Session(Conversation):
     def _look_again(self) -> None:
         """A loaded moment passes, a habit stays: other samples decide, if they can be had."""
         first, worker = self._candidate().seen, self._candidate()
-        worker.seen = observe.Sighting()
+        worker.seen = sampling.Sighting()
         for _ in range(LOOKS):
             self.rush()
-            if worker.seen.working >= 3 * observe.FEW:
+            if worker.seen.working >= 3 * sampling.FEW:
                 return
         worker.seen = first
 
     def _odd_time(self, track: str) -> str:
         if self.setting is not None or track != "pure":
             return ""
-        return observe.suspicion(self._candidate().seen, self._copied)
+        return sampling.suspicion(self._candidate().seen, self._copied)
 
     def compile_for_targets(self) -> None:
         """Have what was launched compiled for each target: an interpreter accepts what a compiler does not."""
@@ -393,7 +394,7 @@ class Session(Conversation):
         if traced or strided or not self.trials:
             # The profiler's own work, making inputs contiguous, and what a first call prepares once, say nothing about the calls
             # to come.
-            self._candidate().seen = observe.Sighting()
+            self._candidate().seen = sampling.Sighting()
         if traced:
             seen, _ = self.ask_candidate({"op": "trace_off"}, doing="a call of forward", seconds=seconds)
             self._operators |= {str(name) for name in _entries(seen.get("operators"))}

@@ -21,22 +21,23 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kernelwright.dsl.kernel import Kernel
-from kernelwright.judge import clock, offdevice
-from kernelwright.judge.channel import ChannelError
+from kernelwright.core.kernel import Kernel
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import CompiledFor, Status, Track, Verdict
+from kernelwright.judge import offdevice
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
-from kernelwright.judge.laps import Laps
-from kernelwright.judge.quiet import Quiet
+from kernelwright.judge.phases import Laps
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
-from kernelwright.judge.rivals import Rivals
 from kernelwright.judge.session import Session
-from kernelwright.judge.streams import Streams
-from kernelwright.judge.template import Template
-from kernelwright.judge.verdict import CompiledFor, Status, Track, Verdict
+from kernelwright.judge.timing import clock
+from kernelwright.judge.timing.bandwidth import Streams
+from kernelwright.judge.timing.baselines import Rivals
 from kernelwright.target import Target
 from kernelwright.target.cpu import physical_cores
-from kernelwright.task import Task
+from kernelwright.workers.channel import ChannelError
+from kernelwright.workers.exclusive import Quiet
+from kernelwright.workers.fork_server import Template
 
 TAIL = 2000
 

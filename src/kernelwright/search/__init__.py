@@ -4,6 +4,6 @@
 2. `station.py`  the worker that holds a task's designs and writes kernels for points (`point.py`) of their spaces
 3. `propose.py`  which points to try next: the designs themselves, neighbours of the best, children of a population (`islands.py`),
                  an optimiser's guesses; led by a cost model (`model.py` over `features.py`) that learnt from the `past.py`
-4. `tune.py`     heats (judge/heat.py) on a `course.py`; `finish.py`: a last race, and a verdict before a winner is named
+4. `tune.py`     heats (judge/timing/race.py) on a `course.py`; `finish.py`: a last race, and a verdict before a winner is named
 5. `t4.py`       a search's measurements in the exchange format of the field
 """

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kernelwright.search.ways import CODER
+from kernelwright.search.codegen_options import CODER
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Kernel, Sketch
 from kernelwright.sketch.walk import roots, statements, subtiles

@@ -18,10 +18,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from kernelwright.search.cost_model import CostModel
 from kernelwright.search.features import Axes, row
-from kernelwright.search.islands import Islands
-from kernelwright.search.model import CostModel
 from kernelwright.search.point import Point
+from kernelwright.search.population import Islands
 
 MOST_ASKS = 60
 """Guesses in a row that are known already before the space counts as used up."""
@@ -229,7 +229,7 @@ def _size(design: Axes) -> int:
 
 
 def _new_study(seed: int) -> Any:
-    from kernelwright.errors import ToolMissing
+    from kernelwright.core.errors import ToolMissing
 
     try:
         import optuna

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.check import check, infer
+from kernelwright.sketch.check.rules import check, infer
 from kernelwright.sketch.nodes import For, Int, Kernel, Sketch, Sym, Tunable
 from kernelwright.sketch.walk import statements
 

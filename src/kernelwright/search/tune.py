@@ -16,22 +16,22 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 
-from kernelwright.agents.attempts import Attempt
-from kernelwright.agents.folder import JobFolder
-from kernelwright.agents.journal import Journal
-from kernelwright.agents.watch import Standing, Watch
-from kernelwright.agents.workbench import Workbench, digest
-from kernelwright.dsl.kernel import Kernel
-from kernelwright.judge.heat import AGAIN
-from kernelwright.search import finish, past
-from kernelwright.search.course import Course, State, Tuned, Variant
+from kernelwright.core.kernel import Kernel
+from kernelwright.judge.timing.race import AGAIN
+from kernelwright.run.attempts import Attempt
+from kernelwright.run.folder import JobFolder
+from kernelwright.run.journal import Journal
+from kernelwright.run.observer import Standing, Watch
+from kernelwright.run.workbench import Workbench, digest
+from kernelwright.search import finish_race, history
+from kernelwright.search.codegen_options import code_of
+from kernelwright.search.cost_model import CostModel
 from kernelwright.search.features import Axes
-from kernelwright.search.finish import WORTH
-from kernelwright.search.model import CostModel
+from kernelwright.search.finish_race import WORTH
 from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
-from kernelwright.search.station import Written
-from kernelwright.search.ways import code_of
+from kernelwright.search.races import Course, State, Tuned, Variant
+from kernelwright.search.worker import Written
 from kernelwright.target import Target
 
 BATCH = 5
@@ -63,7 +63,9 @@ def tune(
     with ExitStack() as stack:
         watch.say("tuning: designs and what can be varied in them")
         course = Course(bench, stack, sketches, own or not sketches, options)
-        known = bench.finding("past", {"target": target}, lambda: {"rows": past.rows(journal.store, job.dsl, target)})["rows"]
+        known = bench.finding("past", {"target": target}, lambda: {"rows": history.rows(journal.store, job.dsl, target)})[
+            "rows"
+        ]
         model = CostModel([(row, value) for row, value in known])
         proposer = Proposer(course.designs, model)
         ended = "the budget is spent"
@@ -84,7 +86,7 @@ def tune(
         checked = f"the cost model's order beside the clock's: rank correlation {_shown(model.agreement)} over {model.checked}"
         checked += f" variants; {_shown(model.past_agreement)} held out of {len(known)} from earlier searches"
         journal.step("model", checked, agreement=model.agreement, past_agreement=model.past_agreement, past=len(known))
-        return finish.named(bench, journal, folder, course, seed, state, f"{ended}; {checked}")
+        return finish_race.named(bench, journal, folder, course, seed, state, f"{ended}; {checked}")
 
 
 def _entrants(course: Course, proposer: Proposer, state: State) -> dict[str, tuple[Point, Written]] | None:

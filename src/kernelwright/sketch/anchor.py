@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from kernelwright.sketch import nodes
-from kernelwright.sketch.symbolic import polynomial, to_index
+from kernelwright.sketch.index.symbolic import polynomial, to_index
 from kernelwright.sketch.walk import roots, statements, subtiles
 
 Anchored = tuple[nodes.Kernel, dict[str, nodes.Tensor], dict[str, int]]

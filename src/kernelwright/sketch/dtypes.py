@@ -5,7 +5,7 @@ In: an operation's name and the dtype of its operands. Out: the dtype of its res
 
 from __future__ import annotations
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType
 

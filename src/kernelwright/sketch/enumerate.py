@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.symbolic import evaluate
 from kernelwright.sketch.nodes import For, Tile
-from kernelwright.sketch.symbolic import evaluate
 
 if TYPE_CHECKING:
-    from kernelwright.sketch.races import Access
+    from kernelwright.sketch.check.races import Access
 
 MOST_ITERATIONS = 4096
 MOST_ELEMENTS = 1 << 24

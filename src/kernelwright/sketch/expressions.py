@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.symbolic import ceil_div, simplify
 from kernelwright.sketch.literals import (
     arguments,
     dtype_name,
@@ -26,7 +27,6 @@ from kernelwright.sketch.literals import (
 )
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym, Tile
 from kernelwright.sketch.print import COMPARISONS, OPERATORS
-from kernelwright.sketch.symbolic import ceil_div, simplify
 from kernelwright.sketch.types import TileType, Typer, Unknown
 
 _INDEX_OPERATORS: dict[type[ast.operator], Literal["+", "-", "*", "//", "%"]] = {

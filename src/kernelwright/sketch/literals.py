@@ -10,7 +10,7 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
 Number = float | int | bool

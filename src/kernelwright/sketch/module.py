@@ -14,11 +14,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from kernelwright.sketch import interpret, nodes
+from kernelwright.sketch import nodes
+from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.interpret import interpreter
+from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.nodes import DType
-from kernelwright.sketch.operations import TORCH_DTYPE
 from kernelwright.sketch.parse import parse
-from kernelwright.sketch.symbolic import evaluate
 
 WIDTH = {DType.bf16: 0, DType.f16: 1, DType.f32: 2, DType.f64: 3}
 """Float dtypes by precision (bf16 has the least)."""
@@ -45,7 +46,7 @@ class SketchModule(nn.Module):  # type: ignore[misc]
         sketch = self.sketches[number]
         if any(leaf.dtype == torch.float64 for leaf in self._floats(sketch, leaves)):
             sketch = self._wide.setdefault(number, widened(sketch))
-        return interpret.call(sketch, leaves, self.state_dict())
+        return interpreter.call(sketch, leaves, self.state_dict())
 
     def _floats(self, sketch: nodes.Sketch, leaves: Sequence[Any]) -> list[Any]:
         """Inputs that are given wider than they are declared; without any, parameters."""

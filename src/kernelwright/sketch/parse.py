@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.declare import ROLES
+from kernelwright.sketch.check.declarations import ROLES
 from kernelwright.sketch.expressions import Reader, Scope
 from kernelwright.sketch.literals import (
     arguments,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from kernelwright.errors import SketchError
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.dtypes import (
     FLOATS,
@@ -22,8 +22,8 @@ from kernelwright.sketch.dtypes import (
     unary_dtype,
     wider,
 )
+from kernelwright.sketch.index.symbolic import constant, equal, evaluate, mul, polynomial, show, simplify, substitute, symbols
 from kernelwright.sketch.nodes import DType, Index, Int, Tile
-from kernelwright.sketch.symbolic import constant, equal, evaluate, mul, polynomial, show, simplify, substitute, symbols
 
 COMBINATIONS = 256
 """Most settings of the tunables that a proof by enumeration looks at."""

@@ -13,7 +13,7 @@ The default is SQLite (write-ahead log, a full sync for each step) and a folder 
 
 from __future__ import annotations
 
-from kernelwright.errors import StoreError
+from kernelwright.core.errors import StoreError
 from kernelwright.store.nouns import Lesson, Pruned, RunRecord, Step
 from kernelwright.store.run import Run
 from kernelwright.store.store import Store

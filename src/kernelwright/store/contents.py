@@ -16,7 +16,7 @@ from typing import Protocol
 
 import sqlalchemy as sa
 
-from kernelwright.errors import StoreError
+from kernelwright.core.errors import StoreError
 from kernelwright.store import tables
 from kernelwright.store.tables import Database
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from kernelwright.errors import StoreError
+from kernelwright.core.errors import StoreError
 from kernelwright.store import tables
 from kernelwright.store.nouns import Identity, RunRecord, Step
 from kernelwright.store.run import Run

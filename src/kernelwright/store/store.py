@@ -9,8 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kernelwright.errors import StoreError, ToolMissing
-from kernelwright.folders import data_folder
+from kernelwright.core.errors import StoreError, ToolMissing
+from kernelwright.core.folders import data_folder
 from kernelwright.store.nouns import Kind, Lesson, Pruned, RunRecord
 from kernelwright.store.run import Run
 

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import Connection, Engine
 
-from kernelwright.errors import StoreError
+from kernelwright.core.errors import StoreError
 
 SCHEMA = 1
 BUSY_SECONDS = 60

@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
-from kernelwright.errors import KernelwrightError
+from kernelwright.core.errors import KernelwrightError
 from kernelwright.suites.row import Row, SuiteTask, render
 
 NAMES = ("core", "fused", "modern")

@@ -19,8 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from kernelwright.errors import ToolMissing
-from kernelwright.folders import cache_folder
+from kernelwright.core.errors import ToolMissing
+from kernelwright.core.folders import cache_folder
 
 SOURCE = Path(__file__).with_name("roofline.c")
 FIGURES = ("flops", "bandwidth", "read_bandwidth", "write_bandwidth")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from kernelwright.errors import ConfigError
+from kernelwright.core.errors import ConfigError
 
 SHEETS = Path(__file__).parent / "sheets"
 KINDS = ("cpu", "cuda", "rocm", "ascend")

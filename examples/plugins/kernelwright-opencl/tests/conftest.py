@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.dsl.language import installed
+from kernelwright.compiler.language import installed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 
-from kernelwright.dsl.language import State
+from kernelwright.compiler.language import State
 from kernelwright.sketch.nodes import Sketch
 
 REGISTRY = Path("/etc/OpenCL")

@@ -1,4 +1,4 @@
-"""The OpenCL prelude: of prelude/*.cl, the sections that a source names (dsl/cfamily/prelude.py).
+"""The OpenCL prelude: of prelude/*.cl, the sections that a source names (compiler/lower/prelude.py).
 
 OpenCL C has no templates: floats.cl is written once for float and once for double (both under one name: clang's `overloadable`),
 integers.cl once for each type that a source names, extremes.cl for what an atomic can hold.
@@ -10,7 +10,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from kernelwright.dsl.cfamily.prelude import needed, sections_of
+from kernelwright.compiler.lower.prelude import needed, sections_of
 
 _SAME = "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc lgamma"
 _FUNCTION = "#define FUNCTION static inline __attribute__((overloadable))\n"

@@ -7,15 +7,15 @@ because OpenCL 1.2 has no shuffles; products have no tensor cores; and the text 
 
 from __future__ import annotations
 
-from kernelwright.dsl.cfamily import expressions
-from kernelwright.dsl.cfamily.polynomial import Poly
-from kernelwright.dsl.cfamily.types import COMPUTED, STORED
-from kernelwright.dsl.cpp.kernel import indent
-from kernelwright.dsl.cpp.nest import Fold
-from kernelwright.dsl.cuda_c import product_kernel
-from kernelwright.dsl.cuda_c.cooperate import NestWriter, Written
-from kernelwright.dsl.cuda_c.kernel import THREADS, KernelWriter, Launch
-from kernelwright.dsl.cuda_c.schedule import BlockScheduler
+from kernelwright.compiler.backends.cpp.kernel import indent
+from kernelwright.compiler.backends.cpp.nest import Fold
+from kernelwright.compiler.backends.cuda_c import product_kernel
+from kernelwright.compiler.backends.cuda_c.cooperate import NestWriter, Written
+from kernelwright.compiler.backends.cuda_c.kernel import THREADS, KernelWriter, Launch
+from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
+from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_types import COMPUTED, STORED
+from kernelwright.compiler.lower.polynomial import Poly
 from kernelwright.sketch.nodes import DType
 from kernelwright_opencl import dialect
 
@@ -38,7 +38,7 @@ class GroupNest(NestWriter):
             f"{mine} = {name};",
             "__syncthreads();",
             f"for (int o = {width // 2}; o > 0; o /= 2) {{",
-            f"if (threadIdx.x % {width} < o) {mine} = {expressions.reduction(fold.op, mine, theirs, fold.value.dtype)};",
+            f"if (threadIdx.x % {width} < o) {mine} = {c_expressions.reduction(fold.op, mine, theirs, fold.value.dtype)};",
             "__syncthreads();",
             "}",
             f"{name} = meeting_point[threadIdx.x / {width} * {width}];",

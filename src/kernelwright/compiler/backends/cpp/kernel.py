@@ -1,0 +1,229 @@
+"""One sketch as C++ source: a function for each kernel, and entry points that run them in order.
+
+In: a Sketch. Out: `Source`: the text, and for each entry point the names of the tensors and dynamic sizes it takes, in order.
+Sizes that are not dynamic are numbers in the text: loops have known lengths and the compiler knows what divides what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from kernelwright.compiler.backends.cpp import bf16_products, gemm
+from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+from kernelwright.compiler.backends.cpp.elements import TensorPlace
+from kernelwright.compiler.backends.cpp.materialize import decide
+from kernelwright.compiler.backends.cpp.nest import Surroundings
+from kernelwright.compiler.backends.cpp.prelude_sections import prelude
+from kernelwright.compiler.backends.cpp.schedule import Scheduler
+from kernelwright.compiler.lower.c_types import STORED, WIDTH
+from kernelwright.compiler.lower.polynomial import Poly, Ranges, from_index, poly
+from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
+from kernelwright.sketch import nodes
+from kernelwright.sketch.anchor import anchored
+from kernelwright.sketch.structure import Likeness, Likenesses
+
+DEFAULT = Knobs()
+
+MOST_ARGUMENTS = 200
+"""Tensors that an entry point takes one by one; ctypes refuses more than 1024 arguments, and large networks have more."""
+
+MANY_STEPS = 32
+"""From this many steps on, kernels that work elsewhere in the same tensors share a function (an unrolled loop has hundreds)."""
+
+_AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes; one `by_array`
+    takes its tensors as an array of pointers."""
+
+    name: str
+    tensors: tuple[str, ...]
+    sizes: tuple[str, ...]
+    once: bool
+    by_array: bool = False
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a kernel's function: tensors with the elements to which their pointers are moved."""
+
+    function: str
+    tensors: tuple[tuple[str, int], ...]
+    once: bool
+
+    def text(self, dynamic: tuple[str, ...]) -> str:
+        given = [f"{_c_name(t)} + {offset}" if offset else _c_name(t) for t, offset in self.tensors]
+        return f"  {self.function}({', '.join([*given, *dynamic])});\n"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The text, the steps in order, and for each tensor the first and the last call (counted over all steps) that touches it."""
+
+    text: str
+    steps: tuple[Entry | nodes.LibraryCall, ...]
+    alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: Knobs = DEFAULT) -> Source:
+    """The whole C++ source of a sketch."""
+    functions: list[str] = []
+    entries: list[Entry | nodes.LibraryCall] = []
+    group: list[Call] = []
+    dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
+    streamed = _streamed(sketch, knobs.stream_bytes)
+    declared = {t.name: t for t in sketch.tensors}
+    likenesses = Likenesses(sketch, frozenset(streamed))
+    written: dict[Likeness, tuple[str, tuple[int, ...]]] = {}
+    alive: dict[str, tuple[int, int]] = {}
+
+    def flush() -> None:
+        if group:
+            entry, text = _entry(sketch, f"run_{len(entries)}", group, dynamic, any("stream(" in f for f in functions))
+            entries.append(entry)
+            functions.append(text)
+            group.clear()
+
+    for number, step in enumerate(sketch.steps):
+        if isinstance(step, nodes.LibraryCall):
+            flush()
+            entries.append(step)
+            continue
+        if group and group[-1].once != step.once:
+            flush()
+        kernel, seen, offsets = anchored(step, declared) if len(sketch.steps) >= MANY_STEPS else (step, {}, {})
+        likeness, tensors = likenesses.of(kernel, seen)
+        if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
+            own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
+            text, used = _function(own, kernel, dynamic, streamed, knobs)
+            functions.append(text)
+            written[likeness] = (_c_name(step.name), tuple(tensors.index(name) for name in used))
+        name, places = written[likeness]
+        alive |= {tensor: (alive.get(tensor, (number,))[0], number) for tensor in tensors}
+        moved = {likenesses.root(view): offset for view, offset in offsets.items()}
+        group.append(Call(name, tuple((tensors[k], moved.get(tensors[k], 0)) for k in places), step.once))
+    flush()
+    body = "\n".join(functions)
+    headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
+    if "std::stable_sort" in body:
+        headers += "#include <algorithm>\n"
+    products = gemm.prelude(knobs.registers, knobs.unroll) if re.search("gemm_(tile|packing)<", body) else ""
+    products += bf16_products.PRELUDE if "gemm_pairs(" in body else ""
+    products += gemm.PACKING if re.search("pack_rows|gemm_packing|pack_blocks", body) else ""
+    return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
+
+
+def _c_name(name: str) -> str:
+    return f"{name}_" if name in RESERVED else name
+
+
+def _root(sketch: nodes.Sketch, name: str) -> str:
+    tensor = next(t for t in sketch.tensors if t.name == name)
+    return tensor.source if tensor.role == "view" else name
+
+
+def _function(
+    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], knobs: Knobs
+) -> tuple[str, tuple[str, ...]]:
+    """One kernel as a static C function, and the tensors it takes."""
+    sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
+    sizes |= {t.name: poly(t.value) for t in sketch.tunables}
+    mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
+    used = tuple(dict.fromkeys(_root(sketch, n.tensor) for n in mentioned))
+    near = {*used, *(n.tensor for n in mentioned)}
+    declared = {t.name: t for t in sketch.tensors if t.name in near}
+    places: dict[str, TensorPlace] = {}
+    for tensor in declared.values():
+        shape = tuple(from_index(i, sizes) for i in tensor.shape)
+        strides: list[Poly] = []
+        stride = poly(1)
+        for extent in reversed(shape):
+            strides.insert(0, stride)
+            stride = stride * extent
+        places[tensor.name] = TensorPlace(_c_name(_root(sketch, tensor.name)), shape, tuple(strides), tensor.dtype)
+    builder = GraphBuilder(sizes, declared, kernel)
+    builder.storage_names |= {p.pointer for p in places.values()} | set(dynamic)
+    builder.ranges = Ranges({})
+    axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
+    block = builder.build()
+    usage = decide(block, knobs.keep_cost)
+    around = Surroundings(
+        places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed}, knobs=knobs
+    )
+    scheduler = Scheduler(builder, usage, around)
+    products = [v for v in usage.values if v.op == "gemm"]
+    if products:
+        scheduler.pads_rows = min(2, *(v.shape[1].constant or 2 for v in products))
+    scheduler.block(block)
+    written = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Store)}
+    parameters = [
+        f"{'' if name in written else 'const '}{STORED[declared[name].dtype]}* __restrict {_c_name(name)}" for name in used
+    ] + [f"int64_t {size}" for size in dynamic]
+    head = f"// {kernel.doc}\n" if kernel.doc else ""
+    text = f"{head}static void {_c_name(kernel.name)}({', '.join(parameters)}) {{\n" + indent(scheduler.out) + "}\n"
+    return text, used
+
+
+def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
+    """Large outputs that no later step reads, where the whole call touches at least so many bytes."""
+    sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
+    sizes |= {t.name: poly(t.value) for t in sketch.tunables}
+    touched: dict[str, int] = {}
+    for tensor in sketch.tensors:
+        size = poly(WIDTH[tensor.dtype])
+        for extent in tensor.shape:
+            size = size * from_index(extent, sizes)
+        if tensor.role != "view":
+            touched[tensor.name] = size.constant or 0
+    outputs = {t.name for t in sketch.tensors if t.role == "output" and touched[t.name] >= least // 4}
+    large = outputs if sum(touched.values()) >= least else set()
+    for step in sketch.steps if large else ():
+        if isinstance(step, nodes.LibraryCall):
+            large -= {_root(sketch, name) for name in step.inputs}
+        else:
+            large -= {_root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
+    return large
+
+
+def _entry(
+    sketch: nodes.Sketch,
+    name: str,
+    group: list[Call],
+    dynamic: tuple[str, ...],
+    streams: bool,
+) -> tuple[Entry, str]:
+    """An exported function that runs a group of kernels; Python crosses into C once for all of them."""
+    declared = {t.name: t for t in sketch.tensors}
+    tensors = tuple(dict.fromkeys(t for call in group for t, _ in call.tensors))
+    entry = Entry(name, tensors, dynamic, group[0].once, by_array=len(tensors) > MOST_ARGUMENTS)
+    pointers = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors]
+    parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
+    found = [
+        f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
+        for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
+        if entry.by_array
+    ]
+    calls = [call.text(dynamic) for call in group]
+    if streams:
+        calls.append("  streams_end();\n")
+    text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
+    return entry, text
+
+
+def indent(lines: list[str]) -> str:
+    """Lines joined with two spaces for each open brace; scopes around one plain block are dropped."""
+    flat = [part for line in lines for part in line.split("\n") if part]
+    text: list[str] = []
+    depth = 1
+    for line in flat:
+        closing = len(re.match(r"^[}]*", line).group(0))  # type: ignore[union-attr]
+        if line.startswith("#"):
+            text.append(f"{line}\n")
+            continue
+        text.append("  " * (depth - min(closing, 1)) + line + "\n")
+        depth += line.count("{") - line.count("}")
+    return "".join(text)

@@ -1,0 +1,587 @@
+"""One loop nest: several things computed over one domain in a single pass.
+
+In: the extents of a domain and its roots (store to a tensor, fill a kept tile, reduce into a kept tile). Out: C lines. The innermost
+loop is the axis that memory likes best; it is a SIMD loop without tests: stores are clipped by the loop's bounds, loads that may
+leave their tensor split it into an interior and two borders. Reductions along it run in several independent lanes.
+"""
+
+from __future__ import annotations
+
+from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
+from kernelwright.compiler.backends.cpp.fetch import PICKED, fetches, picked_rows
+from kernelwright.compiler.backends.cpp.materialize import cost_of
+from kernelwright.compiler.backends.cpp.merging import run_together
+from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
+from kernelwright.compiler.backends.cpp.vectors import VectorBody, begin_lanes, end_lanes
+from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_types import COMPUTED, STORED, WIDTH, literal, neutral
+from kernelwright.compiler.lower.polynomial import Poly, Ranges, combine, poly, to_c
+from kernelwright.compiler.lower.tile_values import PickAccess, Storage, Value
+from kernelwright.sketch.nodes import DType
+
+__all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]
+
+LIGHT_COST = 6.0
+"""A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
+STREAM_LEAST = 256
+"""Shorter rows are stored as they come: their ends would be written in parts of a cache line, if they do not fall on its borders."""
+LINE_BYTES = 64
+
+
+class Nest:
+    """Writes one nest. Use once."""
+
+    def __init__(self, around: Surroundings, shape: tuple[Poly, ...], roots: list[Root], computing: set[int]) -> None:
+        self.around = around
+        self.shape = shape
+        # a reduction of one element is that element
+        self.roots = [
+            Fill(root.storage, root.value)
+            if isinstance(root, Fold) and all(shape[axis].constant == 1 for axis in root.axes)
+            else root
+            for root in roots
+        ]
+        self.computing = computing
+        names = around.axis_names
+        self.vars = {a: names[a - len(shape)] if len(shape) <= len(names) else f"{names[0]}{a}" for a in range(len(shape))}
+        self.index: Index = tuple(poly(0) if e.constant == 1 else poly(self.vars[a]) for a, e in enumerate(shape))
+        known = dict(around.ranges.known)
+        for axis, extent in enumerate(shape):
+            known[self.vars[axis]] = (poly(0), extent - 1)
+        self.ranges = Ranges(known)
+        self.out: list[str] = []
+        self.line: tuple[Put, str] | None = None  # a store that goes to a strip first, and where
+
+    # ------------------------------------------------------------ order
+
+    def order(self) -> list[int]:
+        """Axes from outermost to innermost; axes of extent 1 are no loops."""
+        axes = [a for a, e in enumerate(self.shape) if e.constant != 1]
+        if len(axes) > 1:
+            trial = self.elements({self.vars[a]: 1 for a in axes})
+            self.scalars(trial)
+            inner = max(axes, key=lambda a: (self._liking(trial.places, a), a))
+            axes = [a for a in axes if a != inner] + [inner]
+        folded = self.folded()
+        if folded and axes:
+            inner = axes[-1]
+            free = [a for a in axes if a not in folded and a != inner]
+            bound = [a for a in axes if a in folded and a != inner]
+            axes = [*free, *bound, inner]
+        return axes
+
+    def _liking(self, places: list[Place], axis: int) -> float:
+        extent = self.shape[axis].constant or 64
+        score = 0.0
+        for place in places:
+            stride = place.offset.coefficient(self.vars[axis])
+            weight = 2.0 if place.writes else 1.0
+            if stride is None:
+                score -= weight
+            elif stride.constant == 0:
+                score += 0.25 * weight
+            elif stride.constant == 1:
+                score += weight
+            else:
+                score -= 0.5 * weight
+        return score if extent >= 8 else score / 2 - 1.0
+
+    def folded(self) -> set[int]:
+        return {a for root in self.roots if isinstance(root, Fold) for a in root.axes if self.shape[a].constant != 1}
+
+    # ------------------------------------------------------------ scalars
+
+    def elements(self, levels: dict[str, int]) -> Elements:
+        return Elements(self.around.tensors, self.ranges, levels, computing=self.computing)
+
+    def scalars(self, elements: Elements) -> list[Scalar]:
+        """The value of each root, and where stores go (kept for `places`)."""
+        result = []
+        for root in self.roots:
+            index = self.index
+            if isinstance(root, Fill):
+                index = self.fill_index(root)
+                if not root.storage.scalar:
+                    elements.places.append(
+                        Place(root.storage.name, Elements.offset_in(root.storage, index), True, root.storage.dtype)
+                    )
+            if isinstance(root, Put):
+                tensor = self.around.tensors[root.tensor]
+                offset = elements.offset(tensor, elements.positions(root.axes, self.index))
+                elements.places.append(Place(tensor.pointer, offset, True, tensor.dtype))
+            result.append(elements.of(root.value, _own_index(root.value, index)))
+        return result
+
+    def fill_index(self, root: Fill) -> Index:
+        return root.index or self.index[len(self.index) - len(root.storage.shape) :] if root.storage.shape else ()
+
+    # ------------------------------------------------------------ writing
+
+    def write(self) -> list[str]:
+        """The C lines of the whole nest."""
+        axes, extents = run_together(self, self.order())
+        self.loops = [Loop(self.vars[a], a, extents[a]) for a in axes]
+        self.elems = self.elements({loop.var: k + 1 for k, loop in enumerate(self.loops)})
+        self.values = self.scalars(self.elems)
+        self.lines = Lines(self.elems, len(self.loops), self.around.taken | {loop.var for loop in self.loops})
+        self.lines.count(self.values)
+        self.clip()
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        inner_folded = bool(folds) and bool(self.loops) and self.loops[-1].axis in self.folded()
+        if folds and self.loops and not inner_folded and self.folded():
+            self.write_columns()
+        elif inner_folded:
+            self.write_rows()
+        else:
+            self.write_plain()
+        self.note_reads()
+        return self.out
+
+    def clip(self) -> None:
+        """Turns the conditions of a store into bounds of the loops; what has no loop becomes a test around everything."""
+        self.tests: list[str] = []
+        self.inner_tests: list[tuple[Put, Scalar]] = []
+        for root in self.roots:
+            if not isinstance(root, Put):
+                continue
+            tensor = self.around.tensors[root.tensor]
+            for p in self.elems.outside(tensor, self.elems.positions(root.axes, self.index)):
+                owner = next((loop for loop in reversed(self.loops) if loop.var in p.names), None)
+                factor = p.coefficient(owner.var) if owner else None
+                if any(n.startswith("@") for n in p.names) or (owner and (factor is None or factor.constant is None)):
+                    condition = self.elems.condition(p)
+                    self.lines.count([condition])
+                    self.inner_tests.append((root, condition))
+                elif owner and factor and factor.constant:
+                    bound = _solve(p, owner.var, factor.constant)
+                    (owner.low if factor.constant > 0 else owner.high).append(bound)
+                else:
+                    self.tests.append(f"{to_c(p)} >= 0")
+
+    def head(self, loop: Loop, pragma: str = "") -> str:
+        low = _extreme("max_of", ["0", *loop.low])
+        high = _extreme("min_of", [to_c(loop.extent), *loop.high])
+        return f"{pragma}for (int64_t {loop.var} = {low}; {loop.var} < {high}; ++{loop.var})"
+
+    def open_outer(self, loops: list[Loop], level: int = 0) -> int:
+        """Opens loops with the lines that belong before each; returns how many braces were opened."""
+        opened = 0
+        if level == 0 and self.tests:
+            self.out.append(f"if ({' && '.join(self.tests)}) {{")
+            opened += 1
+        self.out += self.lines.lines[level]
+        for k, loop in enumerate(loops):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[level + k + 1] if level + k + 1 < self.lines.depth else []
+            opened += 1
+        return opened
+
+    def write_plain(self) -> None:
+        """No reduction: every element on its own."""
+        if not self.loops:
+            body = self.finish(interior=False)
+            opened = self.open_outer([])
+            self.out += body
+            self.out += ["}"] * opened
+            return
+        inner = self.loops[-1]
+        if (vectors := VectorBody(self)).fits():
+            self.write_vectors(vectors)
+            return
+        if streamed := self.streamed():
+            self.write_streamed(streamed)
+            return
+        pragma = "" if self.ordered() else "#pragma omp simd\n"
+        low = _extreme("max_of", ["0", *inner.low])
+        high = _extreme("min_of", [to_c(inner.extent), *inner.high])
+        if self.elems.borders and self.splits():
+            self.write_interior(vectors, low, high, pragma)
+            return
+        body = self.finish(interior=False)
+        opened = self.open_outer(self.loops[:-1])
+        self.out += self.fetching(inner.var, low, high, "{0}", body, pragma)
+        self.out += ["}"] * opened
+
+    def fetching(self, var: str, low: str, high: str, place: str, body: list[str], pragma: str) -> list[str]:
+        """The innermost loop; if it picks elements of a row, in pieces between which the next row is fetched. `place` says where in
+        its range the innermost axis is at a value of `var`."""
+        block = self._name("block")
+        ahead = picked_rows(self, self.loops[-1], place.format(block)) if pragma else []
+        if not ahead:
+            return [f"{pragma}for (int64_t {var} = {low}; {var} < {high}; ++{var}) {{", *body, "}"]
+        stop = f"min_of<int64_t>({block} + {PICKED}, {high})"
+        return [
+            f"for (int64_t {block} = {low}; {block} < {high}; {block} += {PICKED}) {{",
+            *ahead,
+            f"{pragma}for (int64_t {var} = {block}; {var} < {stop}; ++{var}) {{",
+            *body,
+            "}",
+            "}",
+        ]
+
+    def write_interior(self, vectors: VectorBody, low: str, high: str, pragma: str) -> None:
+        """Every element on its own: a border, an interior in which no load leaves its tensor along the innermost axis, a border.
+        In the interior, tests that hold for the whole row are made once; if one fails, its loads are left out one by one."""
+        inner = self.loops[-1]
+        begin, end = self._name("inside"), self._name("beyond")
+        explicit = vectors.fits(split=True)
+
+        def piece(start: str, stop: str, body: list[str]) -> list[str]:
+            return [f"{pragma}for (int64_t {inner.var} = {start}; {inner.var} < {stop}; ++{inner.var}) {{", *body, "}"]
+
+        def interior() -> list[str]:
+            body = self.finish(interior=True)
+            if not explicit:
+                return piece(begin, end, body)
+            return ["{", *vectors.write(begin, end, body, None, {}, self.around.knobs.abreast), "}"]
+
+        tests, changing = self.border_tests()
+        if not changing:
+            begin, end = low, high
+        border = self.finish(interior=False) if changing else []
+        clear = interior()
+        self.lines.asks_outer = True
+        partly = interior() if tests else []
+        self.lines.asks_outer = False
+        opened = self.open_outer(self.loops[:-1])
+        if changing:
+            self.interior_bounds(low, high, begin, end)
+            self.out += piece(low, begin, border)
+        if tests:
+            self.out += [f"if ({' && '.join(f'{to_c(p)} >= 0' for p in tests)}) {{", *clear, "} else {", *partly, "}"]
+        else:
+            self.out += clear
+        self.out += [*(piece(end, high, border) if changing else []), *["}"] * opened]
+
+    def write_vectors(self, vectors: VectorBody) -> None:
+        """Every element on its own, in explicit vectors."""
+        inner = self.loops[-1]
+        low = _extreme("max_of", ["0", *inner.low])
+        high = _extreme("min_of", [to_c(inner.extent), *inner.high])
+        tail = self.finish(interior=True)
+        lines = vectors.write(low, high, tail, self.streamed(), {}, self.around.knobs.abreast)
+        opened = self.open_outer(self.loops[:-1])
+        self.out += [*lines, *["}"] * opened]
+
+    def streamed(self) -> Put | None:
+        """The store of this nest, if its rows are long and go to a large output, one element after another."""
+        inner = self.loops[-1]
+        puts = [root for root in self.roots if isinstance(root, Put)]
+        if len(puts) != 1 or self.ordered() or self.elems.borders or self.inner_tests:
+            return None
+        tensor = self.around.tensors[puts[0].tensor]
+        offset = self.elems.offset(tensor, self.elems.positions(puts[0].axes, self.index))
+        step = offset.coefficient(inner.var)
+        if tensor.pointer not in self.around.streamed or step is None or step.constant != 1:
+            return None
+        long = (inner.extent.constant or 0) >= STREAM_LEAST
+        return puts[0] if long or self.whole_lines(offset, tensor.dtype) else None
+
+    def whole_lines(self, offset: Poly, dtype: DType) -> bool:
+        """True if every row of a store fills whole lines of the cache; outputs themselves begin at one."""
+        inner = self.loops[-1]
+        line = LINE_BYTES // WIDTH[dtype]
+        steps = self.around.steps
+        moves = {name: (offset.coefficient(name), steps.get(name, poly(1))) for name in offset.names if name != inner.var}
+        apart = [None if factor is None else (factor * step).constant for factor, step in moves.values()]
+        first = offset.substitute({name: poly(0) for name in offset.names}).constant
+        if inner.low or inner.high or (inner.extent.constant or 1) % line or first is None:
+            return False
+        return first % line == 0 and all(move is not None and move % line == 0 for move in apart)
+
+    def write_streamed(self, put: Put) -> None:
+        """Strips of the innermost loop are computed into a buffer in the first cache and streamed from there."""
+        inner = self.loops[-1]
+        tensor = self.around.tensors[put.tensor]
+        most = self.around.knobs.strip
+        extent = inner.extent.constant or most
+        whole = [n for n in range(most // 2, most + 1, 16) if extent % n == 0]
+        strip = extent if extent <= most else max(whole, default=most)
+        start, line, count, at = (self._name(stem) for stem in ("strip", "line", "count", "at"))
+        self.line = (put, f"{line}[{at}]")
+        body = self.finish(interior=True)
+        opened = self.open_outer(self.loops[:-1])
+        low = _extreme("max_of", ["0", *inner.low])
+        high = _extreme("min_of", [to_c(inner.extent), *inner.high])
+        fits = low == "0" and high == str(extent) and extent % strip == 0
+        self.out.append(f"for (int64_t {start} = {low}; {start} < {high}; {start} += {strip}) {{")
+        self.out.append(f"alignas(64) {STORED[tensor.dtype]} {line}[{strip}];")
+        self.out.append(f"const int64_t {count} = {strip if fits else f'min_of<int64_t>({high} - {start}, {strip})'};")
+        here = f"const int64_t {inner.var} = {start} + {at};"
+        self.out += self.fetching(at, "0", count, f"({start} + {{0}})", [here, *body], "#pragma omp simd\n")
+        offset = self.elems.offset(tensor, self.elems.positions(put.axes, self.index)).substitute({inner.var: poly(start)})
+        self.out.append(f"stream(&{tensor.pointer}[{to_c(offset)}], {line}, {count});")
+        self.out += ["}"] * (opened + 1)
+
+    def variants(self) -> dict[bool, list[str]]:
+        """The innermost body, with guards (False) and, where there are guards, without (True)."""
+        guarded = self.finish(interior=False)
+        return {False: guarded, True: self.finish(interior=True)} if self.elems.borders else {False: guarded, True: guarded}
+
+    def ordered(self) -> bool:
+        """True if iterations may meet at one address (scatter, atomic update): no SIMD then."""
+        return any(
+            isinstance(r, Put) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.roots
+        )
+
+    def border_tests(self) -> tuple[list[Poly], list[Poly]]:
+        """The conditions of guarded loads: those that hold for whole rows, and those that the innermost loop decides."""
+        conditions = list(dict.fromkeys(self.elems.borders))
+        outer = [p for p in conditions if self.elems.level(p) < len(self.loops) and self.loops[-1].var not in p.names]
+        return outer, [p for p in conditions if p not in outer]
+
+    def splits(self) -> bool:
+        """Whether the innermost range has an interior: every condition that changes along it is a bound of it."""
+        factors = [p.coefficient(self.loops[-1].var) for p in self.border_tests()[1]]
+        return all(factor is not None and factor.constant for factor in factors)
+
+    def interior_bounds(self, low: str, high: str, begin: str, end: str) -> None:
+        """Writes the bounds of the innermost range in which all loads are inside along it."""
+        inner = self.loops[-1]
+        lows, highs = [low], [high]
+        for p in self.border_tests()[1]:
+            factor = p.coefficient(inner.var)
+            assert factor is not None
+            assert factor.constant
+            (lows if factor.constant > 0 else highs).append(_solve(p, inner.var, factor.constant))
+        self.out.append(f"// from {begin} up to {end} no load leaves its tensor")
+        self.out.append(f"const int64_t {begin} = min_of<int64_t>({_extreme('max_of', lows)}, {high});")
+        self.out.append(f"const int64_t {end} = max_of<int64_t>({_extreme('min_of', highs)}, {begin});")
+
+    def interior(self, low: str, high: str) -> tuple[str, str] | None:
+        """Writes the bounds of the innermost range in which all loads are inside, empty where a test of the whole row fails; None
+        if there is no such split."""
+        if not self.splits():
+            return None
+        begin, end = self._name("inside"), self._name("beyond")
+        self.interior_bounds(low, high, begin, end)
+        if tests := self.border_tests()[0]:
+            held = " && ".join(f"{to_c(p)} >= 0" for p in tests)
+            self.out[-1] = self.out[-1].replace(" = ", f" = !({held}) ? {begin} : ", 1)
+        return begin, end
+
+    def split(self, low: str, high: str) -> list[tuple[str, str, bool]]:
+        """The innermost range as pieces (begin, end, interior)."""
+        if not self.elems.borders:
+            return [(low, high, True)]
+        found = self.interior(low, high)
+        if found is None:
+            return [(low, high, False)]
+        begin, end = found
+        return [(low, begin, False), (begin, end, True), (end, high, False)]
+
+    def _name(self, stem: str) -> str:
+        name = stem
+        while name in self.lines.taken:
+            name += "_"
+        self.lines.taken.add(name)
+        return name
+
+    def finish(self, *, interior: bool, lane: str = "", lanes: dict[Fold, str] | None = None) -> list[str]:
+        """The lines of the innermost body, with the stores and accumulations of all roots; `lane` (for all reductions) or `lanes`
+        (for each) say where accumulations go, if not to the kept tile itself."""
+        depth = len(self.loops)
+        ends: list[str] = []
+        for root, scalar in zip(self.roots, self.values, strict=True):
+            text = self.lines.write(scalar, depth, interior)
+            if isinstance(root, Fill):
+                ends.append(
+                    f"{self.slot(root.storage, self.fill_index(root))} = {c_expressions.store(text, root.storage.dtype)};"
+                )
+            elif isinstance(root, Put):
+                ends.append(self.put(root, text, interior=interior))
+            else:
+                apart = lanes[root] if lanes else f"{root.storage.name}_lanes[{lane}]" if lane else ""
+                target = apart or self.slot(root.storage, self.fold_index(root))
+                old = target if apart else c_expressions.load(target, root.storage.dtype)
+                step = c_expressions.reduction(root.op, old, text if _plain(text) else f"({text})", root.value.dtype)
+                ends.append(f"{target} = {step if apart else c_expressions.store(step, root.storage.dtype)};")
+        return [*self.lines.forget_inner(), *ends]
+
+    def fold_index(self, root: Fold) -> Index:
+        return tuple(poly(0) if a in root.axes else p for a, p in enumerate(self.index))
+
+    def slot(self, storage: Storage, index: Index) -> str:
+        return storage.name if storage.scalar else f"{storage.name}[{to_c(Elements.offset_in(storage, index))}]"
+
+    def put(self, root: Put, text: str, *, interior: bool) -> str:
+        tensor = self.around.tensors[root.tensor]
+        if self.line is not None and self.line[0] is root:
+            return f"{self.line[1]} = {c_expressions.store(text, tensor.dtype)};"
+        offset = self.elems.offset(tensor, self.elems.positions(root.axes, self.index))
+        template, args = self.elems._holes(to_c(offset))
+        depth = len(self.loops)
+        where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, depth, interior) for a in args))}]"
+        tests = [self.lines.write(condition, depth, interior) for owner, condition in self.inner_tests if owner is root]
+        test = f"if ({' && '.join(tests)}) " if tests else ""
+        if root.mode == "set":
+            return f"{test}{where} = {c_expressions.store(text, tensor.dtype)};"
+        return f"{test}atomic_{root.mode}{_half_suffix(tensor)}(&{where}, {STORED[tensor.dtype] if False else ''}{text});"
+
+    # ------------------------------------------------------------ reductions along the innermost loop
+
+    def write_rows(self) -> None:
+        """Accumulates in lanes: element c goes to lane c % lanes, and the lanes are combined at the end."""
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        free = [loop for loop in self.loops if loop.axis not in self.folded()]
+        bound = [loop for loop in self.loops if loop.axis in self.folded()]
+        inner = bound[-1]
+        if inner is self.loops[-1] and (vectors := VectorBody(self)).fits():
+            self.write_vector_rows(vectors, free, bound)
+            return
+        widest = max(WIDTH[r.value.dtype] for r in folds)
+        light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
+        lanes = max(4, (2 if light else 1) * self.around.knobs.lane_bytes // max(widest, 2))
+        extent = inner.extent.constant
+        if extent is not None:
+            while lanes > 1 and lanes > extent:
+                lanes //= 2
+        variants = {k: self.finish_lanes(k, "lane") for k in ((False, True) if self.elems.borders else (True,))}
+        tail = self.finish_lanes(False, f"{inner.var} % {lanes}" if lanes > 1 else "0")
+        opened = self.open_outer(free)
+        for fold in folds:
+            kind = COMPUTED[fold.value.dtype]
+            start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
+            self.out.append(f"{kind} {fold.storage.name}_lanes[{lanes}];")
+            self.out.append(f"for (int lane = 0; lane < {lanes}; ++lane) {fold.storage.name}_lanes[lane] = {start};")
+        for k, loop in enumerate(bound[:-1]):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[len(free) + k + 1]
+        self.lane_loops(inner, lanes, variants, tail)
+        self.out += ["}"] * len(bound[:-1])
+        self.combine_lanes(folds, lanes)
+        self.out += ["}"] * opened
+
+    def write_vector_rows(self, vectors: VectorBody, free: list[Loop], bound: list[Loop]) -> None:
+        """Accumulates in vectors; what fills none goes to a lane of its own vector."""
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        inner = bound[-1]
+        light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
+        abreast = vectors.abreast((2 if light else 1) * self.around.knobs.abreast)
+        lanes = {fold: self._name(f"{fold.storage.name}_lanes") for fold in folds}
+        tail = self.finish(interior=True, lanes={fold: f"{name}_rest[{inner.var} % WIDE]" for fold, name in lanes.items()})
+        lines = vectors.write("0", to_c(inner.extent), tail, None, lanes, abreast)
+        opened = self.open_outer(free)
+        for fold, name in lanes.items():
+            self.out += begin_lanes(fold, name, abreast)
+        for k, loop in enumerate(bound[:-1]):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[len(free) + k + 1]
+        self.out += ["{", *lines, "}", *["}"] * len(bound[:-1])]
+        for fold, name in lanes.items():
+            self.out += end_lanes(fold, name, abreast)
+            self.out.append(f"{self.slot(fold.storage, self.fold_index(fold))} = {name}_rest[0];")
+        self.out += ["}"] * opened
+
+    def finish_lanes(self, interior: bool, lane: str) -> list[str]:
+        return self.finish(interior=interior, lane=lane)
+
+    def lane_loops(self, inner: Loop, lanes: int, variants: dict[bool, list[str]], tail: list[str]) -> None:
+        var, extent = inner.var, to_c(inner.extent)
+        guarded = self.elems.borders and self.interior("0", extent)
+        self.out.append("{")
+        if lanes == 1:
+            self.out += [f"for (int64_t {var} = 0; {var} < {extent}; ++{var}) {{", *tail, "}", "}"]
+            return
+        whole = (
+            f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
+        )
+        self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
+        self.out += fetches(self, inner, "block", str(lanes))
+        body = [
+            "#pragma omp simd",
+            f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{",
+            f"const int64_t {var} = block + lane;",
+        ]
+        if guarded:
+            begin, end = guarded
+            self.out += [f"if (block >= {begin} && block + {lanes} <= {end}) {{", *body, *variants[True], "}", "} else {"]
+            self.out += [*body, *variants[False], "}", "}"]
+        else:
+            self.out += [*body, *variants[not self.elems.borders], "}"]
+        self.out.append("}")
+        if inner.extent.constant is None or inner.extent.constant % lanes:
+            self.out += [f"for (int64_t {var} = {whole}; {var} < {extent}; ++{var}) {{", *tail, "}"]
+        self.out.append("}")
+
+    def note_reads(self) -> None:
+        """What this nest reads is in the cache for the nests after it."""
+        pointers = {tensor.pointer for tensor in self.around.tensors.values()}
+        for place in self.elems.places:
+            if not place.writes and place.memory in pointers:
+                self.around.touched.add(place.memory)
+
+    def combine_lanes(self, folds: list[Fold], lanes: int) -> None:
+        """Halves the lanes until one is left: as exact as pairwise summation, and short."""
+        if lanes > 1:
+            # unrolled: with constant halves the lanes never leave the registers
+            self.out += [
+                f"#pragma GCC unroll 8\nfor (int half = {lanes // 2}; half > 0; half /= 2)",
+                "for (int lane = 0; lane < half; ++lane) {",
+            ]
+            for fold in folds:
+                name = f"{fold.storage.name}_lanes"
+                step = c_expressions.reduction(fold.op, f"{name}[lane]", f"{name}[lane + half]", fold.value.dtype)
+                self.out.append(f"{name}[lane] = {step};")
+            self.out.append("}")
+        for fold in folds:
+            slot = self.slot(fold.storage, self.fold_index(fold))
+            self.out.append(f"{slot} = {c_expressions.store(f'{fold.storage.name}_lanes[0]', fold.storage.dtype)};")
+
+    # ------------------------------------------------------------ reductions over outer loops
+
+    def write_columns(self) -> None:
+        """The innermost axis stays: a row of accumulators takes one row of the tile after another."""
+        folds = [r for r in self.roots if isinstance(r, Fold)]
+        free = [loop for loop in self.loops[:-1] if loop.axis not in self.folded()]
+        bound = [loop for loop in self.loops[:-1] if loop.axis in self.folded()]
+        inner = self.loops[-1]
+        extent = to_c(inner.extent)
+        variants = self.variants()
+        explicit = VectorBody(self)
+        vectors = explicit.write("0", extent, variants[True], None, {}, self.around.knobs.abreast) if explicit.fits() else None
+        opened = self.open_outer(free)
+        self.out.append(f"for (int64_t {inner.var} = 0; {inner.var} < {extent}; ++{inner.var}) {{")
+        for fold in folds:
+            start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
+            slot = self.slot(fold.storage, self.fold_index(fold))
+            self.out.append(f"{slot} = {c_expressions.store(start, fold.storage.dtype)};")
+        self.out.append("}")
+        for k, loop in enumerate(bound):
+            self.out.append(self.head(loop) + " {")
+            self.out += self.lines.lines[len(free) + k + 1]
+        if vectors is not None:
+            self.out += ["{", *vectors, "}"]
+        for begin, end, interior in [] if vectors is not None else self.split("0", extent):
+            self.out.append(f"#pragma omp simd\nfor (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
+            self.out += [*variants[interior], "}"]
+        self.out += ["}"] * (opened + len(bound))
+
+
+def _own_index(value: Value, index: Index) -> Index:
+    own = index[len(index) - len(value.shape) :] if value.shape else ()
+    return tuple(poly(0) if extent.constant == 1 else p for extent, p in zip(value.shape, own, strict=True))
+
+
+def _solve(p: Poly, var: str, factor: int) -> str:
+    """The bound that `p >= 0` sets to a variable: the first value that holds (factor > 0), or one past the last."""
+    rest = p.substitute({var: poly(0)})
+    if factor > 0:
+        return to_c(combine("//", rest * -1 + (factor - 1), poly(factor)))
+    return to_c(combine("//", rest, poly(-factor)) + 1)
+
+
+def _extreme(function: str, texts: list[str]) -> str:
+    result = texts[0]
+    for text in dict.fromkeys(texts[1:]):
+        if text != result:
+            result = f"{function}<int64_t>({result}, {text})"
+    return result
+
+
+def _plain(text: str) -> bool:
+    return " " not in text and not text.startswith("-")
+
+
+def _half_suffix(tensor: TensorPlace) -> str:
+    return f"_{tensor.dtype}" if tensor.dtype in ("f16", "bf16") else ""

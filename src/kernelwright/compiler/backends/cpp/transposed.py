@@ -1,0 +1,111 @@
+"""Tiles that are stored along another axis than they are loaded or summed along: copied in blocks that are turned in registers.
+
+In: a permuted load of a kernel that does nothing but move and compute elements, or the permuted sums of a product. Out: its tile, kept
+in the first cache with the axis last that its consumer walks along. Element by element, a load or a store of each step would touch
+another line of memory; blocks of eight rows read and write whole lines. Measured on 16 matrices of 512 x 512: 7 GB/s one by one, 75 to
+95 in blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kernelwright.compiler.lower.c_types import STORED, literal
+from kernelwright.compiler.lower.polynomial import Poly, poly, to_c
+from kernelwright.compiler.lower.tile_values import AtAccess, SpanAccess, Value
+
+if TYPE_CHECKING:
+    from kernelwright.compiler.backends.cpp.schedule import Scheduler
+
+LEAST = 8
+"""Shorter sides are not worth a block."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """Which axes of the tensor become the rows and the columns of the tile, and their extents."""
+
+    row_axis: int
+    column_axis: int
+    rows: int
+    columns: int
+
+
+def turn_of(value: Value) -> Turn | None:
+    """How a value turns what it loads, or None if it does not."""
+    if value.op != "permute" or value.args[0].op != "load" or value.args[0].storage is not None:
+        return None
+    axes = value.args[0].data.axes
+    if not all(isinstance(axis, SpanAccess | AtAccess) for axis in axes):
+        return None
+    spans = [k for k, axis in enumerate(axes) if isinstance(axis, SpanAccess)]
+    wide = [(d, extent.constant) for d, extent in enumerate(value.shape) if extent.constant != 1]
+    if len(wide) != 2 or len(spans) != len(value.shape) or any(n is None or n < LEAST for _, n in wide):
+        return None
+    (row, rows), (column, columns) = wide
+    row_axis, column_axis = (spans[value.data[d]] for d in (row, column))
+    steps = [axes[k].step.constant for k in (row_axis, column_axis)]
+    if row_axis != len(axes) - 1 or steps != [1, 1] or rows is None or columns is None:
+        return None
+    return Turn(row_axis, column_axis, rows, columns)
+
+
+def turns_sums(value: Value) -> bool:
+    """Whether a value is the sums of a product, seen from the other side."""
+    if value.op != "permute" or value.data != (1, 0) or value.args[0].op not in ("stored", "gemm"):
+        return False
+    return all(extent.constant is not None and extent.constant >= LEAST for extent in value.shape)
+
+
+def make_sums(scheduler: Scheduler, value: Value) -> None:
+    """Copies a product's sums turned into storage of its own: all who read it then do so along its rows."""
+    sums = value.args[0]
+    if sums.storage is None:
+        scheduler.make(sums)
+    assert sums.storage is not None
+    storage = scheduler.declare(value)
+    rows, columns = value.shape
+    pitches = to_c(sums.storage.extents[-1]), to_c(storage.extents[-1])
+    scheduler.out.append(
+        f"turned({sums.storage.name}, {pitches[0]}, {storage.name}, {pitches[1]}, {to_c(rows)}, {to_c(columns)});"
+    )
+    value.storage = storage
+    scheduler.count_work(value.shape, 2)
+
+
+def make(scheduler: Scheduler, value: Value, turn: Turn) -> bool:
+    """Writes the copy into storage of its own; False if the tile may begin outside its tensor."""
+    data = value.args[0].data
+    tensor, ranges = scheduler.around.tensors[data.tensor], scheduler.around.ranges
+    starts = [axis.index if isinstance(axis, AtAccess) else axis.start for axis in data.axes]
+    if not all(ranges.nonnegative(start) for start in starts):
+        return False
+    others = [k for k in range(len(starts)) if k not in (turn.row_axis, turn.column_axis)]
+    if not all(ranges.below(starts[k], tensor.shape[k]) for k in others):
+        return False
+
+    def inside(axis: int, extent: int) -> tuple[str, bool]:
+        """How much of the tile lies inside the tensor along an axis, and whether that is all."""
+        if ranges.nonnegative(tensor.shape[axis] - starts[axis] - extent):
+            return str(extent), True
+        return f"min_of<int64_t>({extent}, {to_c(tensor.shape[axis] - starts[axis])})", False
+
+    rows, all_rows = inside(turn.row_axis, turn.rows)
+    columns, all_columns = inside(turn.column_axis, turn.columns)
+    offset: Poly = poly(0)
+    for start, stride in zip(starts, tensor.strides, strict=True):
+        offset = offset + start * stride
+    storage = scheduler.declare(value)
+    if not (all_rows and all_columns):
+        kind, pad = STORED[storage.dtype], literal(data.pad or 0, storage.dtype)
+        size = turn.rows * turn.columns
+        scheduler.out.append(f"if ({rows} < {turn.rows} || {columns} < {turn.columns})")
+        scheduler.out.append(f"for (int64_t k = 0; k < {size}; ++k) {storage.name}[k] = {kind}({pad});")
+    pitch = to_c(tensor.strides[turn.column_axis])
+    scheduler.out.append(
+        f"turned(&{tensor.pointer}[{to_c(offset)}], {pitch}, {storage.name}, {turn.columns}, {rows}, {columns});"
+    )
+    value.storage = storage
+    scheduler.count_work(value.shape, 2)
+    return True

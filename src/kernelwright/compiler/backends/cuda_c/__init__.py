@@ -1,0 +1,55 @@
+"""CUDA-C: kernels for NVIDIA GPUs as C++ source, built by nvcc; executed here by an emulator where there is no GPU.
+
+1. `emulator/`   CUDA C++ on the CPU, with the checks a GPU does not give
+2. `stage`       what the judge's sandboxed process loads: `workshop` (builds and libraries), `inline` (load_inline), `ahead` (nvcc)
+3. `kernel`      a sketch as CUDA source: launches; `module_file` the Python file around it
+4. `schedule`    what a block does: `cooperate` (nests dealt out to threads), `special` (scans, sorts), `tile_product`
+5. `product_kernel`  a kernel that is one large product, in registers or on `tensor_cores`
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from kernelwright.compiler.language import State
+from kernelwright.sketch.nodes import Sketch
+
+
+class CudaC:
+    """The language object that the entry point names."""
+
+    name = "cuda_c"
+    skills = Path(__file__).parent / "skills"
+    devices = ("cuda",)
+    execution = "emulator"
+    stage = "kernelwright.compiler.backends.cuda_c.runtime"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""
+        return lower(sketch, state=state, shapes=shapes)
+
+    def facts(self) -> dict[str, str]:
+        """The emulator's compiler, and nvcc."""
+        known = {"without a GPU": "emulated with g++" if shutil.which("g++") else "g++ is missing: apt install g++"}
+        nvcc = shutil.which("nvcc")
+        if nvcc is None:
+            return {**known, "nvcc": "missing: install the CUDA toolkit; without it nothing is compiled for the target"}
+        said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
+        release = next((line for line in said.splitlines() if "release" in line), nvcc)
+        return {**known, "nvcc": release.strip()}
+
+
+def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -> str:
+    """Lowers a sketch to a kernel file; `shapes` are sketches of the same module for other input shapes."""
+    from kernelwright.compiler.backends.cpp.module_file import Program
+    from kernelwright.compiler.backends.cuda_c import kernel, module_file
+    from kernelwright.sketch.print import to_source
+
+    programs = [Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
+    return module_file.render(programs, state)
+
+
+LANGUAGE = CudaC()

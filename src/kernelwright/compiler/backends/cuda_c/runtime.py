@@ -1,0 +1,57 @@
+"""CUDA-C without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `Stage`).
+
+A kernel file builds its CUDA source as it always does: with nvcc in a subprocess, or with `load_inline`. Both are answered by the
+emulator here (`workshop`, `inline`). Afterwards nvcc itself compiles the same sources for the target (`ahead`), because a
+C++ compiler accepts what nvcc does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.compiler.backends.cuda_c import aot, builds, inline
+from kernelwright.compiler.offdevice.redirect import Redirect
+from kernelwright.compiler.offdevice.redirect import host_work as on_the_host
+from kernelwright.compiler.offdevice.redirect import install as redirect
+
+
+def install(target: Mapping[str, Any]) -> None:
+    """Before the kernel file is loaded."""
+    redirect(target)
+    builds.install()
+    inline.install()
+
+
+def scene(*, calling: bool) -> Any:
+    """Around foreign code."""
+    return _Scene(calling=calling)
+
+
+class _Scene(Redirect):
+    """The device redirect; tensors of an earlier call are forgotten when a new one begins."""
+
+    def __enter__(self) -> Any:
+        if self.calling:
+            builds.begin_call()
+        return super().__enter__()
+
+
+def launches() -> int:
+    """Kernels launched so far."""
+    return builds.launch_count()
+
+
+def host_work() -> list[str]:
+    """What was done by the host's or a library's routines instead of a kernel."""
+    return [*on_the_host(), *builds.library_calls()]
+
+
+def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Compile what was launched."""
+    return aot.compile_sources(builds.SOURCES, builds.launched(), target)
+
+
+def notes() -> list[str]:
+    """How it was executed, where that is not what the device does."""
+    return builds.notes()

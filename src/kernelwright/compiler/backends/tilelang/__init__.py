@@ -1,0 +1,44 @@
+"""TileLang: tile programs for GPUs, written from a sketch and executed with or without a GPU.
+
+1. `stage`        what the judge's sandboxed process loads: TileLang made to interpret, the compiler for the target
+2. `launch`       what stands for a compiled kernel: arguments checked, outputs made, launches put down
+3. `interpreter`  statements of a PrimFunc: `expressions` (values over lanes), `tileops` (copies, products, reductions), `memory`,
+                  `races` (global memory that is read back with no barrier)
+4. `ahead`        launches → CUDA source → nvcc's figures
+5. `emit`         a sketch as a kernel file
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kernelwright.compiler.language import State
+from kernelwright.sketch.nodes import Sketch
+
+
+class TileLang:
+    """The language object that the entry point names."""
+
+    name = "tilelang"
+    skills = Path(__file__).parent / "skills"
+    devices = ("cuda", "rocm")
+    execution = "interpreter"
+    stage = "kernelwright.compiler.backends.tilelang.runtime"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, its TileLang kernels and `ModelNew`."""
+        from kernelwright.compiler.backends.tilelang.emit import lower
+
+        return lower(sketch, state=state, shapes=shapes)
+
+    def facts(self) -> dict[str, str]:
+        """TileLang's version, and what it can do here."""
+        try:
+            return {"tilelang": version("tilelang"), "without a GPU": "interpreted, lowered and compiled for the target"}
+        except PackageNotFoundError:
+            return {"tilelang": "missing: pip install 'kernelwright[tilelang]'"}
+
+
+LANGUAGE = TileLang()

@@ -1,0 +1,74 @@
+"""Lines of a TileLang kernel while they are written: expressions of one element inside `T.Parallel` loops.
+
+Triton's writer (compiler/backends/triton/lines.py) keeps the dimensions that an expression has; here its text is one element of it, and the loop over
+its dimensions is put around the statement that stores it. Names are written where they are first needed and end with that loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from kernelwright.compiler.backends.triton.lines import Expr, Frame, Writer
+from kernelwright.compiler.lower.polynomial import Opaque, Poly, Ranges
+from kernelwright.sketch.nodes import DType
+
+_SHORT = re.compile(r'[A-Za-z_]\w*(\[[\w, ]*\])?|-?[\d.]+(e[-+]?\d+)?|-?T\.\w+\((-?[\w.+-]+|"\w+")\)')
+TAKEN = ("T", "tilelang", "main", "pid", "tx")
+BODY = 3
+"""Indentation of a kernel's body: function, prim_func, T.Kernel."""
+
+
+class ElementWriter(Writer):
+    """Writes statements about elements."""
+
+    def __init__(self, ranges: Ranges) -> None:
+        super().__init__(ranges)
+        self.frames = [Frame(BODY)]
+        self.allocations: list[str] = []
+        self.taken |= set(TAKEN)
+
+    def named(self, expr: Expr, hint: str = "t") -> Expr:
+        if _SHORT.fullmatch(expr.text):
+            return expr
+        name = self.fresh(hint)
+        self.line(f"{name} = {expr.text}")
+        return Expr(name, expr.dims, expr.dtype, self.depth)
+
+    def shaped(self, expr: Expr, dims: tuple[str, ...]) -> str:
+        return expr.text
+
+    def filled(self, expr: Expr, dims: tuple[str, ...]) -> str:
+        return expr.text
+
+    def apply(self, template: str, args: Sequence[Expr], dtype: DType, hint: str = "t") -> Expr:
+        dims = self.union(*args)
+        return self.named(Expr(template.format(*(arg.text for arg in args)), dims, dtype, self.depth), hint)
+
+    def index(self, p: Poly) -> Expr:
+        """A polynomial of positions; its text may use names of the loop it stands in."""
+        return Expr(f"({self._poly(p, ())})" if len(p.terms) > 1 else self._poly(p, ()), self.dims_of(p), DType.i32, self.depth)
+
+    def _quotient(self, atom: Opaque) -> Expr:
+        whole = Poly((((atom,), 1),))
+        left, right = self._poly(atom.left, ()), self._poly(atom.right, ())
+        text = f"T.{atom.op}({left}, {right})" if atom.op in ("min", "max") else f"(({left}) {atom.op} ({right}))"
+        return Expr(text, self.dims_of(whole), DType.i32, self.depth)
+
+    def close_around(self, dims: tuple[str, ...]) -> None:
+        """Ends a frame of element statements: a parallel loop over its dimensions, or nothing around a single element."""
+        if dims:
+            names, sizes = ", ".join(map(self.label, dims)), ", ".join(map(self.size, dims))
+            self.close(f"for {names} in T.Parallel({sizes}):")
+            return
+        frame = self.frames.pop()
+        depth = len(self.frames)
+        self.frames[-1].lines += [line.removeprefix("    ") for line in frame.lines]
+        self.known = {key: expr for key, expr in self.known.items() if expr.level < depth}
+
+    def allocate(self, kind: str, hint: str, dims: tuple[str, ...], dtype: str) -> str:
+        """A buffer of the block: `fragment` or `shared`."""
+        name = self.fresh(hint)
+        sizes = ", ".join(map(self.size, dims)) or "1"
+        self.allocations.append(f'{name} = T.alloc_{kind}(({sizes}{"," if len(dims) < 2 else ""}), "{dtype}")')
+        return name

@@ -1,0 +1,68 @@
+"""Triton: tiles as blocks of a GPU program, written from a sketch and executed with or without a GPU.
+
+1. `stage`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
+2. `copies`       two copies of Triton in one process: one interprets, one compiles
+3. `interpreter`  the patched interpreter: `halves` (bf16), `reductions`, `memory` (bounds), `libdevice`, `driver`
+4. `ahead`        launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
+5. `emit`         a sketch as a kernel file: `launch` (grids), `plan` (block dimensions), `program` (loops and stores), `heavy`
+                  (reductions, products, scans, sorts), `tiles` (elements on the spot), `lines`, `words`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kernelwright.compiler.language import State
+from kernelwright.sketch.nodes import Sketch
+
+
+class Triton:
+    """The language object that the entry point names."""
+
+    name = "triton"
+    skills = Path(__file__).parent / "skills"
+    execution = "interpreter"
+    stage = "kernelwright.compiler.backends.triton.runtime"
+
+    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+        """One Python file with the sketch, its Triton kernels and `ModelNew`."""
+        from kernelwright.compiler.backends.triton.emit import lower
+
+        return lower(sketch, state=state, shapes=shapes)
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Kinds of devices that the Triton of this environment launches on: Ascend's is another package of the same name."""
+        try:
+            version("triton-ascend")
+        except PackageNotFoundError:
+            return ("cuda", "rocm")
+        return ("ascend",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """For Ascend, in the candidate's sandbox: triton-ascend's environment and CANN, where they are."""
+        from kernelwright.compiler.backends.triton.ascend import environment
+
+        return environment.reads()
+
+    def tools(self, kind: str) -> dict[str, str]:
+        """What compiling for such a target needs beyond Triton: for an NPU, triton-ascend, or how to get it."""
+        if kind != "ascend":
+            return {}
+        from kernelwright.compiler.backends.triton.ascend import environment
+
+        found = environment.find()
+        return found.tools() if found else {"add": environment.how_to_add()}
+
+    def facts(self) -> dict[str, str]:
+        """Triton's version, and what it can do here."""
+        try:
+            return {"triton": version("triton"), "without a GPU": "interpreted, and compiled for the target"}
+        except PackageNotFoundError:
+            return {"triton": "missing: pip install 'kernelwright[triton]'"}
+
+
+LANGUAGE = Triton()

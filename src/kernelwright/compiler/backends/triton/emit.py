@@ -1,0 +1,59 @@
+"""A sketch as a Triton kernel file: launches of all its kernels (launch.py) inside the module file that GPU languages share."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from kernelwright.compiler.backends.triton.launch import Launch, launches
+from kernelwright.compiler.backends.triton.op_table import HELPERS
+from kernelwright.compiler.language import State
+from kernelwright.compiler.lower import gpu_module_file
+from kernelwright.compiler.lower.gpu_module_file import Call, Program
+from kernelwright.sketch import nodes
+from kernelwright.sketch.print import to_source
+
+LIBDEVICE = """
+try:  # Ascend's Triton has the functions of its device there
+    from triton.language.extra.ascend import libdevice
+except ImportError:
+    from triton.language.extra import libdevice"""
+
+
+def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = ()) -> str:
+    """One Python file. `shapes` are sketches of the same module for other input shapes."""
+    taken: set[str] = set(HELPERS)
+    programs: list[Program] = []
+    functions: list[str] = []
+    for each in (sketch, *shapes):
+        steps: list[Call | nodes.LibraryCall] = []
+        for step in each.steps:
+            if isinstance(step, nodes.LibraryCall):
+                steps.append(step)
+                continue
+            for launch in launches(each, step, taken):
+                functions.append(launch.text)
+                steps.append(Call((_call(each, launch),), launch.tensors, launch.once))
+        programs.append(Program(each, to_source(each), tuple(steps)))
+    body = "\n\n".join(functions)
+    helpers = _helpers(body)
+    imports = "import triton\nimport triton.language as tl"
+    if "libdevice." in body + helpers:
+        imports += f"\n{LIBDEVICE}\n"
+    return gpu_module_file.render(programs, state, imports=imports, kernels=f"\n{helpers}{body}", needs="Triton")
+
+
+def _call(sketch: nodes.Sketch, launch: Launch) -> str:
+    """The launch as a line of forward. An input that is also returned has a contiguous twin."""
+    returned = set(gpu_module_file._leaves(json.loads(sketch.returns)))
+    roles = {tensor.name: tensor.role for tensor in sketch.tensors}
+    names = [f"{name}_" if name in returned and roles[name] == "input" else name for name in launch.tensors]
+    given = [*names, *(f"{constant}={size}" for constant, size in launch.constants)]
+    return f"{launch.name}[({launch.grid},)]({', '.join(given)}, num_warps={launch.warps}, num_stages={launch.stages})"
+
+
+def _helpers(body: str) -> str:
+    """The device functions that a text uses."""
+    used = [name for name in HELPERS if re.search(rf"\b{name}\b", body)]
+    return "".join(f"{HELPERS[name]}\n\n" for name in used)

@@ -1,0 +1,185 @@
+"""The table from sketch operations to Triton expressions.
+
+In: an operation, its dtype, texts of the operands. Out: a text. Operands arrive as names, literals or parenthesised text. f16 and bf16
+are computed in fp32 and rounded once per operation, as the sketch says. Functions that Triton's language lacks are libdevice's.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kernelwright.compiler.lower.c_types import FLOATS, HALVES
+from kernelwright.core.errors import SketchError
+from kernelwright.sketch.nodes import DType
+
+TYPE = {
+    DType.f64: "tl.float64", DType.f32: "tl.float32", DType.f16: "tl.float16", DType.bf16: "tl.bfloat16", DType.i64: "tl.int64",
+    DType.i32: "tl.int32", DType.i16: "tl.int16", DType.i8: "tl.int8", DType.u8: "tl.uint8", DType.bool: "tl.int1",
+}  # fmt: skip
+
+_LANGUAGE = {
+    "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sin": "tl.sin", "cos": "tl.cos", "erf": "tl.erf",
+    "floor": "tl.floor", "ceil": "tl.ceil", "abs": "tl.abs", "sqrt": "tl.sqrt_rn", "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid",
+}  # fmt: skip
+_LIBRARY = {
+    name: f"libdevice.{name}"
+    for name in ("expm1", "log10", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
+                 "erfc", "erfinv", "lgamma", "trunc")
+} | {"round": "libdevice.rint"}  # fmt: skip
+_TESTS = frozenset({"isnan", "isinf", "logical_not"})
+_SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
+          "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}  # fmt: skip
+COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"})
+
+
+def number(value: float | int | bool, dtype: DType) -> str:
+    """A literal."""
+    if dtype is DType.bool:
+        return "True" if value else "False"
+    if dtype not in FLOATS:
+        return str(int(value))
+    if math.isnan(value):
+        return 'float("nan")'
+    if math.isinf(value):
+        return 'float("inf")' if value > 0 else '-float("inf")'
+    return repr(float(value))
+
+
+def cast(x: str, source: DType, goal: DType) -> str:
+    """torch's `.to`: anything to bool is `!= 0`."""
+    if source is goal:
+        return x
+    if goal is DType.bool:
+        return f"({x} != 0)"
+    if goal in (DType.i8, DType.u8, DType.i16) and source in FLOATS:
+        return f"{x}.to(tl.int32).to({TYPE[goal]})"
+    return f"{x}.to({TYPE[goal]})"
+
+
+def unary(op: str, x: str, dtype: DType) -> str:
+    """One operand; `dtype` is the operand's."""
+    if dtype in HALVES and op not in _TESTS and op not in ("neg", "abs"):
+        return f"{_unary(op, f'{x}.to(tl.float32)', DType.f32)}.to({TYPE[dtype]})"
+    return _unary(op, x, dtype)
+
+
+def _unary(op: str, x: str, dtype: DType) -> str:
+    if op == "neg":
+        return f"(-{x})"
+    if op == "isnan":
+        return f"({x} != {x})"
+    if op == "isinf":
+        return f'(tl.abs({x}) == float("inf"))'
+    if op == "logical_not":
+        return f"({x} == 0)"
+    if op == "invert":
+        return f"({x} == 0)" if dtype is DType.bool else f"(~{x})"
+    if op == "reciprocal":
+        return f"(1.0 / {x})"
+    if op == "sign":
+        return (
+            f"tl.where({x} > 0, {x} * 0 + 1, tl.where({x} < 0, {x} * 0 - 1, {x}))"
+            if dtype not in FLOATS
+            else (f"tl.where({x} > 0, 1.0, tl.where({x} < 0, -1.0, {x}))")
+        )
+    if dtype not in FLOATS and op in ("floor", "ceil", "trunc", "round"):
+        return x
+    name = _LANGUAGE.get(op) or _LIBRARY.get(op)
+    if name is None:
+        raise SketchError(f"Triton has no function for {op}")
+    return f"{name}({x})"
+
+
+def binary(op: str, a: str, b: str, dtype: DType) -> str:
+    """Two operands of one dtype."""
+    if dtype in HALVES and op not in COMPARISONS and op not in ("maximum", "minimum"):
+        wide = _binary(op, f"{a}.to(tl.float32)" if _is_name(a) else a, f"{b}.to(tl.float32)" if _is_name(b) else b, DType.f32)
+        return f"{wide}.to({TYPE[dtype]})"
+    return _binary(op, a, b, dtype)
+
+
+def _is_name(text: str) -> bool:
+    """A literal has no dtype of its own."""
+    return not (text[:1].isdigit() or text.startswith(("-", "float(")))
+
+
+def _binary(op: str, a: str, b: str, dtype: DType) -> str:
+    floats = dtype in FLOATS
+    if op in ("maximum", "minimum"):
+        nan = ", propagate_nan=tl.PropagateNan.ALL" if floats else ""
+        return f"tl.{op}({a}, {b}{nan})"
+    if op == "logical_and":
+        return f"({a} & {b})" if dtype is DType.bool else f"(({a} != 0) & ({b} != 0))"
+    if op == "logical_or":
+        return f"({a} | {b})" if dtype is DType.bool else f"(({a} != 0) | ({b} != 0))"
+    if op == "floordiv":
+        return f"tl.floor({a} / {b})" if floats else f"_floor_div({a}, {b})"
+    if op == "mod":
+        return f"_remainder({a}, {b})" if floats else f"_floor_mod({a}, {b})"
+    if op == "fmod":
+        return f"libdevice.fmod({a}, {b})" if floats else f"({a} % {b})"
+    if op in ("pow", "atan2", "copysign"):
+        if not floats:
+            raise SketchError(f"Triton has no {op} of integers")
+        return f"libdevice.{op}({a}, {b})"
+    if dtype is DType.bool:
+        op = {"add": "or", "mul": "and"}.get(op, op)
+    return f"({a} {_SIGNS[op]} {b})"
+
+
+def small_power(x: str, power: float, dtype: DType) -> str | None:
+    """Powers that are products and roots."""
+    if dtype in HALVES:
+        return None
+    if dtype not in FLOATS:
+        return {2: f"({x} * {x})", 3: f"({x} * {x} * {x})"}.get(int(power)) if power in (2, 3) else None
+    return {
+        1.0: x, 2.0: f"({x} * {x})", 3.0: f"({x} * {x} * {x})", 4.0: f"(({x} * {x}) * ({x} * {x}))", 0.5: f"tl.sqrt_rn({x})",
+        -0.5: f"(1.0 / tl.sqrt_rn({x}))", -1.0: f"(1.0 / {x})", -2.0: f"(1.0 / ({x} * {x}))",
+    }.get(float(power))  # fmt: skip
+
+
+HELPERS = {
+    "_maximum": '''@triton.jit
+def _maximum(a, b):
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+''',
+    "_minimum": '''@triton.jit
+def _minimum(a, b):
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+''',
+    "_product": '''@triton.jit
+def _product(a, b):
+    return a * b
+''',
+    "_log_sum_exp": '''@triton.jit
+def _log_sum_exp(a, b):
+    top = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    low = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+    return tl.where((top == low) & (tl.abs(top) == float("inf")), top, top + libdevice.log1p(tl.exp(low - top)))
+''',
+    "_floor_div": '''@triton.jit
+def _floor_div(a, b):
+    quotient = a // b
+    rest = a % b
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)
+''',
+    "_floor_mod": '''@triton.jit
+def _floor_mod(a, b):
+    rest = a % b
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+''',
+    "_remainder": '''@triton.jit
+def _remainder(a, b):
+    rest = libdevice.fmod(a, b)
+    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+''',
+    "_order": '''@triton.jit
+def _order(x):
+    """The bits of a float as an integer that sorts as the floats do; NaN is the largest."""
+    bits = (x + 0.0).to(tl.int32, bitcast=True)
+    key = tl.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    return tl.where(x != x, 0x7FFFFFFF, key)
+''',
+}  # fmt: skip
+"""Device functions that a file may need, by name."""

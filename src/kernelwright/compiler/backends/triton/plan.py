@@ -1,0 +1,202 @@
+"""Block dimensions of one Triton program: which tile axes are the same dimension, how large its block is, who walks over it.
+
+In: what a first, dry run over the program's tiles has found (`Survey`): dimensions by name, which of them are read as one another,
+the blocks in which they meet, what is done along them. Out: `Plan`: for each dimension its representative and its `Dim`.
+
+A dimension whose tiles are too large is cut: over the grid where nothing is reduced along it, in a loop of the program where a store
+reads results that do not have it (the second pass of a softmax), in a loop of the reduction where only that reduction has it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from kernelwright.core.errors import SketchError
+
+BLOCK = 8192
+"""Elements of the largest block that a program keeps in registers."""
+WALKED = 4096
+"""Elements of a block that a loop walks with: what it carries and what it loads are in registers side by side. With 8192 on 8 warps
+ptxas spilled for a loss of two operands and took 169 registers for another; with 4096 it takes 80 at most."""
+LANES = 2048
+"""Elements that a program should have at least; small tiles take in neighbours of a parallel loop."""
+DOT = 16
+"""The smallest extent of a matrix product's operands."""
+DEPTH = 16
+"""Block of a product's inner dimension for fp32; half floats take four times as much."""
+EXACT_SIDE = 64
+EXACT_BLOCK = 4096
+"""Side and elements of a product's block in fp32: exact products are made without tensor cores, and operands fill the registers."""
+
+
+@dataclass
+class Dim:
+    """One block dimension. `size` is its power of two; `walk` says how a smaller block covers the extent: "" (at once), "grid"
+    or "loop"; `padded` that positions beyond the extent occur."""
+
+    name: str
+    extent: int
+    size: int
+    walk: str = ""
+
+    @property
+    def padded(self) -> bool:
+        return self.extent % self.size != 0
+
+    @property
+    def steps(self) -> int:
+        return -(-self.extent // self.size)
+
+
+@dataclass
+class Survey:
+    """What a dry run saw. Names are those of dimensions before they are joined."""
+
+    extent: dict[str, int] = field(default_factory=dict)
+    parent: dict[str, str] = field(default_factory=dict)
+    kept: set[str] = field(default_factory=set)  # axes of tiles that live in registers
+    along: set[str] = field(default_factory=set)  # reduced, scanned, sorted, contracted while in registers
+    inner: set[str] = field(default_factory=set)  # dimensions that only a reduction or product has
+    dots: set[str] = field(default_factory=set)  # meet in a matrix product
+    exact: set[str] = field(default_factory=set)  # meet in a product that is made in fp32
+    wants: dict[str, int] = field(default_factory=dict)  # preferred size of an inner dimension
+    roots: dict[str, bool] = field(default_factory=dict)  # axes of stores: does the store read kept tiles?
+    blocks: list[tuple[str, ...]] = field(default_factory=list)
+    whole: set[str] = field(default_factory=set)  # must not be cut: scans, sorts, gathers
+
+    def add(self, name: str, extent: int) -> str:
+        self.extent.setdefault(name, extent)
+        self.parent.setdefault(name, name)
+        return name
+
+    def find(self, name: str) -> str:
+        while self.parent[name] != name:
+            name = self.parent[name]
+        return name
+
+    def join(self, a: str, b: str) -> None:
+        """The two are one dimension."""
+        first, second = sorted((self.find(a), self.find(b)), key=lambda n: (len(n), n))
+        if first != second:
+            self.parent[second] = first
+
+
+@dataclass
+class Plan:
+    """`of` maps every surveyed name to its dimension."""
+
+    of: dict[str, Dim]
+    lanes: dict[str, int] = field(default_factory=dict)
+    largest: int = 1
+
+
+def power(n: int) -> int:
+    """The next power of two."""
+    return 1 << max(0, n - 1).bit_length()
+
+
+def make(survey: Survey) -> Plan:
+    """Sizes for all dimensions."""
+    _share(survey)
+    groups: dict[str, list[str]] = {}
+    for name in survey.extent:
+        groups.setdefault(survey.find(name), []).append(name)
+    dims: dict[str, Dim] = {}
+    for root, names in groups.items():
+        extent = survey.extent[root]
+        if any(survey.extent[name] != extent for name in names):
+            raise SketchError(f"tiles of different extents meet in one dimension ({root})")
+        least = DOT if any(name in survey.dots for name in names) else 1
+        dims[root] = Dim(root, extent, max(least, power(extent)))
+    blocks = [tuple(dict.fromkeys(survey.find(name) for name in block)) for block in survey.blocks]
+    for root, names in groups.items():
+        dim = dims[root]
+        wanted = min((survey.wants[name] for name in names if name in survey.wants), default=None)
+        if wanted is not None and all(name in survey.inner for name in names) and dim.size > wanted:
+            dim.size, dim.walk = wanted, "loop"
+    exact = {survey.find(name) for name in survey.exact}
+    for root in exact:
+        if (
+            dims[root].size > EXACT_SIDE
+            and not any(name in survey.whole for name in groups[root])
+            and _walk(survey, groups[root]) == "grid"
+        ):
+            dims[root].size, dims[root].walk = EXACT_SIDE, "grid"
+    for _ in range(64):
+        sizes = {block: _product(dims[name].size for name in block) for block in blocks}
+        large = [block for block in blocks if sizes[block] > (EXACT_BLOCK if exact & set(block) else BLOCK)]
+        if not large or not any(_cut(survey, groups, dims, block) for block in sorted(large, key=lambda b: -sizes[b])):
+            break
+    for block in blocks:
+        walked = [dims[name] for name in block if dims[name].walk == "loop" and dims[name].size > DOT]
+        if walked and not exact & set(block) and _product(dims[name].size for name in block) > WALKED:
+            max(walked, key=lambda dim: dim.size).size //= 2
+    largest = max((_product(dims[name].size for name in block) for block in blocks), default=1)
+    return Plan({name: dims[survey.find(name)] for name in survey.extent}, largest=largest)
+
+
+def _share(survey: Survey) -> None:
+    """A reduction's own dimension is laid over a dimension of the same extent that a store has, where they never meet in one block:
+    the row that is reduced is then the row that is stored, and is loaded once."""
+    for name in sorted(survey.inner):
+        if survey.find(name) != name or name in survey.dots or power(survey.extent[name]) > BLOCK:
+            continue
+        for other in survey.roots:
+            goal = survey.find(other)
+            if goal == name or survey.extent[goal] != survey.extent[name] or goal in survey.dots:
+                continue
+            if any({name, goal} <= {survey.find(part) for part in block} for block in survey.blocks):
+                continue
+            joined = [
+                {survey.find(part) for part in block} - {name} | {goal}
+                for block in survey.blocks
+                if name in map(survey.find, block)
+            ]
+            if any(_product(power(survey.extent[part]) for part in block) > BLOCK for block in joined):
+                continue
+            survey.join(goal, name)
+            survey.parent[name] = goal
+            survey.parent[goal] = goal
+            survey.along.add(goal)
+            break
+
+
+def _cut(survey: Survey, groups: dict[str, list[str]], dims: dict[str, Dim], block: tuple[str, ...]) -> bool:
+    """Halve the dimension of a block that can best bear it; False when none can."""
+    choices = []
+    for name in block:
+        dim, names = dims[name], groups[name]
+        least = DOT if any(n in survey.dots for n in names) else 1
+        if dim.size // 2 < least or any(n in survey.whole for n in names):
+            continue
+        walk = dim.walk or _walk(survey, names)
+        if walk:
+            choices.append((dim.size, walk, dim))
+    if not choices:
+        return False
+    _, walk, dim = max(choices, key=lambda choice: choice[0])
+    dim.size //= 2
+    dim.walk = walk
+    return True
+
+
+def _walk(survey: Survey, names: list[str]) -> str:
+    """How a dimension can be cut, or nothing."""
+    kept = any(name in survey.kept for name in names)
+    along = any(name in survey.along for name in names)
+    if all(name in survey.inner for name in names):
+        return "loop"
+    if along or any(name in survey.inner for name in names):
+        return ""
+    if kept:
+        return "grid"
+    if len(names) == 1 and survey.roots.get(names[0]):
+        return "loop"
+    return "grid"
+
+
+def _product(sizes: object) -> int:
+    total = 1
+    for size in sizes:  # type: ignore[attr-defined]
+        total *= size
+    return total

@@ -1,0 +1,6 @@
+"""The graph between ATen and schedules: lazy values, and algebra on them.
+
+1. `values`        what an element is made of;   `build` constructors in the vocabulary of tensors
+2. `rewrites/`     the same result with less work or memory
+3. `memory_budget` whether rearranged copies of weights may be held
+"""

@@ -1,0 +1,266 @@
+"""Constructors of lazy values, in the vocabulary of tensors: what the operator tables (design/operators) are written with.
+
+Shapes are concrete; axes may be negative. Constructors do the algebra that is exact (a view of nothing is nothing, a cast to the
+same dtype is nothing), so that operator tables can be written plainly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.coords import Coord, flatten, unflatten
+from kernelwright.compiler.graph.values import Const, Fold, Map, Position, Value, View
+from kernelwright.sketch.nodes import DType
+
+Number = float | int | bool
+COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan", "isinf"])
+
+
+def const(value: Number, dtype: DType, shape: Sequence[int] = ()) -> Value:
+    """One number everywhere, brought to the dtype."""
+    if dtype in v.FLOATS:
+        value = float(value)
+    elif dtype == DType.bool:
+        value = bool(value)
+    else:
+        value = int(value)
+    return Const(tuple(shape), dtype, value)
+
+
+def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that several shapes broadcast to."""
+    rank = max(map(len, shapes), default=0)
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    return tuple(next((e for e in column if e != 1), 1) for column in zip(*padded, strict=True))
+
+
+def cast(x: Value, dtype: DType) -> Value:
+    """torch's `.to(dtype)`."""
+    return x if x.dtype == dtype else Map(x.shape, dtype, "cast", (x,))
+
+
+def apply(op: str, *args: Value | Number, dtype: DType | None = None, compute: DType | None = None) -> Value:
+    """A pointwise operation. Numbers take the compute dtype; the result has that dtype too, except comparisons, which are bool."""
+    tensors = [a for a in args if isinstance(a, Value)]
+    compute = compute or dtype or tensors[0].dtype
+    if dtype is None:
+        dtype = DType.bool if op in COMPARISONS else compute
+    values = tuple(a if isinstance(a, Value) else const(a, compute) for a in args)
+    return Map(broadcast_shape(*(a.shape for a in values)), dtype, op, values, compute)
+
+
+def add(a: Value, b: Value | Number) -> Value:
+    return apply("add", a, b)
+
+
+def sub(a: Value, b: Value | Number) -> Value:
+    return apply("sub", a, b)
+
+
+def mul(a: Value, b: Value | Number) -> Value:
+    return apply("mul", a, b)
+
+
+def div(a: Value, b: Value | Number) -> Value:
+    return apply("div", a, b)
+
+
+def where(condition: Value, a: Value | Number, b: Value | Number, dtype: DType) -> Value:
+    """Elementwise choice in a dtype."""
+    x, y = (t if isinstance(t, Value) else const(t, dtype) for t in (a, b))
+    return Map(broadcast_shape(condition.shape, x.shape, y.shape), dtype, "where", (cast(condition, DType.bool), x, y), dtype)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """A possibly negative axis as a position."""
+    return axis + rank if axis < 0 else axis
+
+
+def axes_of(axes: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
+    """Positions of axes; none given means all."""
+    if axes is None:
+        return tuple(range(rank))
+    if isinstance(axes, int):
+        axes = [axes]
+    return tuple(sorted(axis_of(a, rank) for a in axes)) if axes else tuple(range(rank))
+
+
+def fold(op: str, x: Value, axes: Sequence[int], keep: bool = False, dtype: DType | None = None) -> Value:
+    """A reduction over axes (positions); an empty one over nothing is the value itself."""
+    axes = tuple(a for a in axes)
+    dtype = dtype or x.dtype
+    rest = tuple(e for i, e in enumerate(x.shape) if i not in axes)
+    if x.size == 0 and math.prod(rest) > 0:
+        start = {"sum": 0, "prod": 1, "any": False, "all": True}
+        result: Value = const(start.get(op, float("-inf") if op == "max" else float("inf")), dtype, rest)
+    elif all(x.shape[a] == 1 for a in axes):
+        result = cast(reshape(x, rest), dtype)
+    else:
+        result = Fold(rest, dtype, op, x, axes)
+    return reshape(result, tuple(1 if i in axes else e for i, e in enumerate(x.shape))) if keep else result
+
+
+def mean(x: Value, axes: Sequence[int], keep: bool = False) -> Value:
+    """Sum over axes divided by their extent."""
+    count = math.prod(x.shape[a] for a in axes)
+    total = fold("sum", x, axes, keep)
+    return div(total, count) if count else const(float("nan"), x.dtype, total.shape)
+
+
+# ---------------------------------------------------------------- views
+
+
+def reshape(x: Value, shape: Sequence[int]) -> Value:
+    """The same elements in row-major order under another shape."""
+    shape = tuple(shape)
+    if shape == x.shape:
+        return x
+    if isinstance(x, Const):
+        return Const(shape, x.dtype, x.value)
+    if isinstance(x, View) and x.kind == "reshape":
+        return reshape(x.source, shape)
+    source = x.shape
+
+    def move(coords: v.Coords) -> v.Coords:
+        return _reshaped(coords, shape, source)
+
+    return View(shape, x.dtype, x, move, bijective=True, kind="reshape")
+
+
+def _reshaped(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...]) -> v.Coords:
+    """Coordinates in `source` of coordinates in `shape`, matching up groups of axes of equal product first."""
+    result: list[Coord] = []
+    i = j = 0
+    while i < len(shape) or j < len(source):
+        a, b = i, j
+        p = q = 1
+        while True:
+            if a < len(shape) and (p < q or (p == q and a == i)):
+                p *= shape[a]
+                a += 1
+            elif b < len(source) and (q < p or (p == q and b == j)):
+                q *= source[b]
+                b += 1
+            else:
+                break
+        if 0 in (p, q):
+            return (Coord(0),) * len(source)
+        while a < len(shape) and shape[a] == 1 and (b == len(source) or source[b] != 1):
+            a += 1
+        result += unflatten(flatten(coords[i:a], shape[i:a]), source[j:b])
+        i, j = a, b
+    return tuple(result)
+
+
+def permute(x: Value, order: Sequence[int]) -> Value:
+    """Axes in another order: result axis i is source axis order[i]."""
+    order = tuple(axis_of(a, len(x.shape)) for a in order)
+    if order == tuple(range(len(order))):
+        return x
+
+    def move(coords: v.Coords) -> v.Coords:
+        return tuple(coords[order.index(i)] for i in range(len(order)))
+
+    return View(tuple(x.shape[a] for a in order), x.dtype, x, move, bijective=True, kind="permute")
+
+
+def expand(x: Value, shape: Sequence[int]) -> Value:
+    """Broadcast to a shape (-1 keeps an extent)."""
+    lead = len(shape) - len(x.shape)
+    full = tuple(x.shape[i - lead] if e == -1 else e for i, e in enumerate(shape))
+    if full == x.shape:
+        return x
+    if isinstance(x, Const):
+        return Const(full, x.dtype, x.value)
+
+    def move(coords: v.Coords) -> v.Coords:
+        return tuple(Coord(0) if x.shape[i] == 1 else coords[i + lead] for i in range(len(x.shape)))
+
+    return View(full, x.dtype, x, move, kind="expand")
+
+
+def unsqueeze(x: Value, axis: int) -> Value:
+    axis = axis_of(axis, len(x.shape) + 1)
+    return reshape(x, (*x.shape[:axis], 1, *x.shape[axis:]))
+
+
+def squeeze(x: Value, axes: Sequence[int]) -> Value:
+    axes = axes_of(axes, len(x.shape))
+    return reshape(x, tuple(e for i, e in enumerate(x.shape) if i not in axes or e != 1))
+
+
+def slice_axis(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+    """`x[start:stop:step]` along an axis, with Python's clamping; a negative step counts down from start."""
+    extent = x.shape[axis]
+    if step > 0:
+        start, stop, step = slice(start, stop, step).indices(extent)
+        count = max(0, -(-(stop - start) // step))
+    else:
+        count = max(0, -(-(start - stop) // -step))
+    if start == 0 and step == 1 and count == extent:
+        return x
+
+    def move(coords: v.Coords) -> v.Coords:
+        return (*coords[:axis], coords[axis] * step + start, *coords[axis + 1 :])
+
+    return View((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype, x, move, kind="slice")
+
+
+def select(x: Value, axis: int, index: int) -> Value:
+    """One position along an axis, which disappears."""
+    axis = axis_of(axis, len(x.shape))
+    at = index + x.shape[axis] if index < 0 else index
+
+    def move(coords: v.Coords) -> v.Coords:
+        return (*coords[:axis], Coord(at), *coords[axis:])
+
+    return View((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x, move, kind="select")
+
+
+def flip(x: Value, axes: Sequence[int]) -> Value:
+    """Reversed along axes."""
+    axes = axes_of(axes, len(x.shape))
+
+    def move(coords: v.Coords) -> v.Coords:
+        return tuple(c * -1 + (x.shape[i] - 1) if i in axes else c for i, c in enumerate(coords))
+
+    return View(x.shape, x.dtype, x, move, kind="flip")
+
+
+def pad(x: Value, before: Sequence[int], after: Sequence[int], fill: Number) -> Value:
+    """Grown (or, if negative, cut) at both ends of each axis, filled with a number."""
+    shape = tuple(b + e + a for b, e, a in zip(before, x.shape, after, strict=True))
+    if shape == x.shape and not any(before):
+        return x
+
+    def move(coords: v.Coords) -> v.Coords:
+        return tuple(c - b for c, b in zip(coords, before, strict=True))
+
+    return View(shape, x.dtype, x, move, fill=fill, kind="pad")
+
+
+def windows(
+    x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], outputs: Sequence[int],
+    fill: Number | None,
+) -> Value:  # fmt: skip
+    """Windows over the last axes: shape [leading…, outputs…, kernel…]; positions outside are `fill`."""
+    n = len(kernel)
+    lead = len(x.shape) - n
+
+    def move(coords: v.Coords) -> v.Coords:
+        inner = (coords[lead + i] * stride[i] + coords[lead + n + i] * dilation[i] - padding[i] for i in range(n))
+        return (*coords[:lead], *inner)
+
+    return View((*x.shape[:lead], *outputs, *kernel), x.dtype, x, move, fill=fill, kind="windows")
+
+
+def position(shape: Sequence[int], axis: int, dtype: DType = DType.i64) -> Value:
+    """The coordinate along an axis."""
+    return Position(tuple(shape), dtype, axis)
+
+
+def moved(x: Value, shape: Sequence[int], move: object, kind: str) -> Value:
+    """A view by any function of coordinates that stays inside the source."""
+    return View(tuple(shape), x.dtype, x, move, kind=kind)  # type: ignore[arg-type]

@@ -1,0 +1,85 @@
+"""Long reductions with few results are cut into partial ones, so that all cores have work.
+
+A fold of a million elements to one becomes a fold to some dozens of partial results, which are realised, and a fold of those.
+Done on the graph in place, before anything is traced.
+"""
+
+from __future__ import annotations
+
+import math
+
+from kernelwright.compiler.graph import build as b
+from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.schedule.tiles import neutral
+
+LONG = 65536  # elements below which one core is enough
+PARTS = 64
+PIECE, MOST_PARTS = 2048, 4096
+"""Elements of a contiguous part where threads take them: short enough that a core reads several places in turn (compiler/backends/cpp/streams.py)."""
+
+
+def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False) -> dict[int, v.Value]:
+    """Cuts folds in place; returns what must be realised: the partial results, and values that ask for it. `threads` take many
+    short parts in turn; where each part is a block of its own, there are as few as keep the device busy."""
+    parts: dict[int, v.Value] = {}
+    for value in order:
+        if value.stored:
+            parts[id(value)] = value
+        if (
+            isinstance(value, v.Fold)
+            and value.source.size >= LONG
+            and value.size < (4 * cores if _contiguous(value) else 256 * cores)
+        ):
+            made = _split(value, PIECE if threads and _contiguous(value) and _plain(value.source) else 0)
+            if made is not None:
+                parts[id(made)] = made
+    return parts
+
+
+def _contiguous(fold: v.Fold) -> bool:
+    return len(fold.source.shape) - 1 in fold.axes
+
+
+def _plain(source: v.Value) -> bool:
+    """Whether nothing else is folded on the way to it. A part that begins inside a row of another fold (a norm's statistics)
+    would need that row's result anew for every element."""
+    return not any(isinstance(value, v.Fold) for value in v.topological([source]))
+
+
+def _split(fold: v.Fold, piece: int) -> v.Value | None:
+    """The partial fold that now feeds this one, or None if nothing can be cut; parts have about `piece` elements, if that is more
+    than the usual number of them."""
+    runs: list[list[int]] = []
+    for axis in fold.axes:
+        if runs and runs[-1][-1] == axis - 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    x = fold.source
+    run = max(runs, key=lambda r: math.prod(x.shape[a] for a in r))
+    length = math.prod(x.shape[a] for a in run)
+    lead, rest = x.shape[: run[0]], x.shape[run[-1] + 1 :]
+    if length < 16:
+        return None
+    most = max(PARTS, min(MOST_PARTS, length // piece) if piece and run[-1] == len(x.shape) - 1 else 0)
+    count = next((p for p in range(most, most // 8 - 1, -1) if length % p == 0), 0)
+    flat = b.reshape(x, (*lead, length, *rest))
+    if count:
+        cut = b.reshape(flat, (*lead, count, length // count, *rest))
+    else:  # no divisor: the last part is filled up with what changes nothing
+        count = most
+        each = -(-length // count)
+        at = len(lead)
+
+        def move(coords: v.Coords) -> v.Coords:
+            return (*coords[:at], coords[at] * each + coords[at + 1], *coords[at + 2 :])
+
+        cut = v.View((*lead, count, each, *rest), x.dtype, flat, move, fill=neutral(fold.op, x.dtype), kind="windows")
+    shift = len(run) - 1  # axes behind the run move by one less than its length, and by one more for the new axis
+    axes = [a if a < run[0] else a - shift + 1 for a in fold.axes if a not in run]
+    inner_axes = tuple(sorted([*axes, run[0] + 1]))
+    shape = tuple(e for i, e in enumerate(cut.shape) if i not in inner_axes)
+    made = v.Fold(shape, fold.dtype, fold.op, cut, inner_axes, origin=f"{fold.origin}.partial")
+    fold.source = made
+    fold.axes = (run[0] - sum(a < run[0] for a in axes),)
+    return made

@@ -1,0 +1,50 @@
+"""Reading CUDA-C: other people's kernels → what each element of their results is → a sketch.
+
+A GPU kernel says the same thing in a thousand ways: strides, shared memory, trees, shuffles, float4, registers. So it is not read
+by its text but by what it does, exactly:
+
+1. `record`              the emulator runs the file's launches and tells them
+2. `read`                the source: the real preprocessor, then tree-sitter
+3. `block`               blocks of threads run in step with real indices and unknown data (`statements`, `expressions`, `builtins`,
+                         `lanes`, `memory`, `scope`); the `tape` keeps only arithmetic on data
+4. `terms`               one element's formula off the tape; sums, maxima, arguments of maxima with all their terms
+5. `general`, `affine`   formulas of sampled elements → one formula of all: addresses fitted as affine, sums as folds over boxes
+6. `values`, `forward`   formulas → the designer's lazy values, with torch's operators in between; the designer schedules the sketch
+
+The sketch is run on the same inputs before it is given out: a reading that computes something else is a refusal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernelwright.compiler.lift.launches import Seen
+
+
+def install(put: Any, target: Mapping[str, Any]) -> None:
+    """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
+    from kernelwright.compiler.backends.cuda_c import runtime
+    from kernelwright.compiler.lift import compose  # noqa: F401
+    from kernelwright.compiler.lift.cuda import forward, record  # noqa: F401
+    from kernelwright.compiler.lift.cuda.read import parser
+
+    runtime.install(target)
+    record.install(put)
+    parser()
+
+
+def scene(*, calling: bool) -> Any:
+    """Around foreign code."""
+    from kernelwright.compiler.backends.cuda_c import runtime
+
+    return runtime.scene(calling=calling)
+
+
+def lifted(seen: Seen) -> Any:
+    """The sketch of what was seen, a `Lifted`."""
+    from kernelwright.compiler.backends.cuda_c import builds
+    from kernelwright.compiler.lift.compose import Lifted
+    from kernelwright.compiler.lift.cuda.forward import sketch_of
+
+    return Lifted(sketch_of(seen, builds.SOURCES), (*seen.trace.notes, *builds.notes()))

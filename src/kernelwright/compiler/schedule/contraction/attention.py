@@ -1,0 +1,210 @@
+"""Scaled dot-product attention with a running softmax: scores never leave the caches.
+
+The tiles are turned: a column is a query. Scores are [positions, queries] = key @ query^T, the output is [value depth, queries]
+= value^T @ p. So the maximum and the sum of the softmax run down the columns (every lane its own query, no sums across lanes),
+keys and values are used as they lie in memory, and only the query tile is turned, once.
+
+  running   blocks of positions with a running maximum and sum (queries in tiles)
+  decode    few queries: whole rows of scores, keys and values read once
+
+In: an AttentionProblem, loaders, the epilogue. Out: Pieces.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.contraction.blocks import (
+    accumulator,
+    add,
+    at,
+    block,
+    ceil_div,
+    ints,
+    loop,
+    op,
+    smaller,
+    span,
+)
+from kernelwright.compiler.schedule.contraction.problem import AttentionProblem, Machine
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import (
+    Assign,
+    Axis,
+    Binary,
+    FromIndex,
+    Full,
+    Gemm,
+    Index,
+    Iota,
+    Kernel,
+    Number,
+    Permute,
+    Reduce,
+    Squeeze,
+    Statement,
+    Tile,
+    Unary,
+    Unsqueeze,
+    Var,
+    Where,
+)
+
+FEW = 4
+"""Up to this many queries the lanes of a vector would stay empty: then each query takes its own row of scores."""
+INFINITY = math.inf
+
+
+def lower_attention(
+    problem: AttentionProblem,
+    load_q: Loader,
+    load_k: Loader,
+    load_v: Loader,
+    load_mask: Loader | None,
+    finish: Epilogue,
+    names: Names,
+    machine: Machine | None = None,
+) -> list[Piece]:
+    """The schedule that suits the number of queries; `load_mask` must be given if the problem is masked."""
+    if problem.masked and load_mask is None:
+        raise ValueError("a masked attention needs the loader of its mask")
+    if 0 in problem.shape:
+        return [Piece((Kernel(names.fresh("attention"), ()),))]
+    family = _Attention(problem, load_q, load_k, load_v, load_mask, finish, names, machine or Machine())
+    return [family.decode() if problem.queries <= FEW else family.running()]
+
+
+class _Attention:
+    """One problem with its hooks; `add` style statements are collected in order by `let`."""
+
+    def __init__(
+        self,
+        problem: AttentionProblem,
+        load_q: Loader,
+        load_k: Loader,
+        load_v: Loader,
+        load_mask: Loader | None,
+        finish: Epilogue,
+        names: Names,
+        machine: Machine,
+    ) -> None:
+        self.p, self.names, self.machine, self.finish = problem, names, machine, finish
+        self.load_q, self.load_k, self.load_v, self.load_mask = load_q, load_k, load_v, load_mask
+        self.batch = [names.fresh("b") for _ in problem.batch]
+        self.head = names.fresh("h")
+        self.where: tuple[Axis, ...] = tuple(at(b) for b in self.batch)
+        self.kv: Axis = at(op("//", self.head, problem.heads // problem.kv_heads))
+
+    def let(self, body: list[Statement], stem: str) -> Callable[[Tile], Var]:
+        """Binds a tile to a fresh name in `body`."""
+
+        def bind(tile: Tile) -> Var:
+            name = self.names.fresh(stem)
+            body.append(Assign(name, tile))
+            return Var(name)
+
+        return bind
+
+    def around(self, body: list[Statement]) -> list[Statement]:
+        statements: list[Statement] = [loop("parallel", self.head, 0, self.p.heads, 1, body)]
+        for var, extent in zip(reversed(self.batch), reversed(self.p.batch), strict=True):
+            statements = [loop("parallel", var, 0, extent, 1, statements)]
+        return statements
+
+    def cost(self, efficiency: float) -> float:
+        p = self.p
+        traffic = 4.0 * math.prod(p.batch) * p.kv_heads * p.positions * (p.depth + p.value_depth)
+        return max(p.flops / (self.machine.flops * self.machine.threads * efficiency), traffic / self.machine.bytes_per_second)
+
+    # ------------------------------------------------------------ running softmax
+
+    def running(self) -> Piece:
+        """Tiles of queries in parallel; each walks over blocks of positions and rescales what it has when the maximum grows."""
+        p = self.p
+        tasks = math.prod(p.batch) * p.heads
+        wide = block(p.queries, 64, 16)
+        while tasks * ceil_div(p.queries, wide) < 2 * self.machine.threads and smaller(p.queries, wide, 16, 16) < wide:
+            wide = smaller(p.queries, wide, 16, 16)
+        tall = block(p.positions, 64 if p.causal else 128, 6)
+        q, j = self.names.fresh("q"), self.names.fresh("j")
+        body: list[Statement] = []
+        query = self.load_q((*self.where, at(self.head), span(q, wide), span(0, p.depth)))
+        turned = self.let(body, "query")(Binary("mul", Permute(query, (1, 0)), Number(p.factor)))
+        top = self.let(body, "top")(Full(ints(1, wide), -INFINITY, p.dtype))
+        total = self.let(body, "total")(Full(ints(1, wide), 0.0, p.dtype))
+        acc = self.let(body, "acc")(accumulator(p.dtype, p.value_depth, wide))
+        step: list[Statement] = []
+        key = self.let(step, "key")(self.load_k((*self.where, self.kv, span(j, tall), span(0, p.depth))))
+        score = self.let(step, "score")(Gemm(key, turned))
+        score = self.masked(step, score, q, wide, j, tall)
+        higher = self.let(step, "higher")(Binary("maximum", top, Reduce("max", score, (0,))))
+        base = higher
+        if p.masked:  # a query that has met nothing but -inf yet: keep -inf - -inf out of the exponent
+            base = self.let(step, "base")(Where(Binary("eq", higher, Number(-INFINITY)), Number(0.0), higher))
+        fade = self.let(step, "fade")(Unary("exp", Binary("sub", top, base)))
+        weight = self.let(step, "weight")(Unary("exp", Binary("sub", score, base)))
+        step.append(Assign(total.name, Binary("add", Binary("mul", total, fade), Reduce("sum", weight, (0,)))))
+        value = Permute(self.load_v((*self.where, self.kv, span(j, tall), span(0, p.value_depth))), (1, 0))
+        step.append(Assign(acc.name, Gemm(value, weight, Binary("mul", acc, fade))))
+        step.append(Assign(top.name, higher))
+        stop: Index = op("min", p.positions, add(q, wide)) if p.causal else add(p.positions, 0)
+        body.append(loop("range", j, 0, stop, tall, step))
+        divisor: Tile = total
+        if p.masked:  # nothing but -inf at all: torch's answer is 0
+            divisor = Where(Binary("eq", total, Number(0.0)), Number(1.0), total)
+        out = self.let(body, "out_tile")(Permute(Binary("div", acc, divisor), (1, 0)))
+        body += self.finish(out, (*self.where, at(self.head), span(q, wide), span(0, p.value_depth)))
+        nest: list[Statement] = [loop("parallel", q, 0, p.queries, wide, body)]
+        return Piece((Kernel(self.names.fresh("attention"), tuple(self.around(nest))),), (), (), self.cost(0.6))
+
+    def masked(self, step: list[Statement], score: Var, q: str, wide: int, j: str, tall: int) -> Var:
+        """Scores [positions, queries] with the mask added and what must not be seen set to -inf."""
+        p = self.p
+        if self.load_mask is not None and p.masked:
+            mask = self.load_mask((*self.where, at(self.head), span(q, wide), span(j, tall)))
+            score = self.let(step, "score")(Binary("add", score, Permute(mask, (1, 0))))
+        allowed: Tile | None = None
+        position = Unsqueeze(Binary("add", Iota(nodes.Int(tall)), FromIndex(nodes.Sym(j))), 1)
+        if p.causal:
+            queries = Unsqueeze(Binary("add", Iota(nodes.Int(wide)), FromIndex(nodes.Sym(q))), 0)
+            allowed = Binary("le", position, queries)
+        if p.positions % tall:
+            inside = Binary("lt", position, Number(p.positions))
+            allowed = inside if allowed is None else Binary("logical_and", allowed, inside)
+        if allowed is None:
+            return score
+        return self.let(step, "score")(Where(allowed, score, Number(-INFINITY)))
+
+    # ------------------------------------------------------------ decode
+
+    def decode(self) -> Piece:
+        """One query at a time: all its scores in one tile, then the sum of values that they weigh."""
+        p = self.p
+        q = self.names.fresh("q")
+        body: list[Statement] = []
+        query = self.load_q((*self.where, at(self.head), at(q), span(0, p.depth)))
+        row = self.let(body, "query")(Binary("mul", query, Number(p.factor)))
+        key = self.load_k((*self.where, self.kv, span(0, p.positions), span(0, p.depth)))
+        score = self.let(body, "score")(Reduce("sum", Binary("mul", key, Unsqueeze(row, 0)), (1,)))
+        if self.load_mask is not None and p.masked:
+            mask = self.load_mask((*self.where, at(self.head), at(q), span(0, p.positions)))
+            score = self.let(body, "score")(Binary("add", score, Unsqueeze(mask, 1)))
+        if p.causal:
+            position = Unsqueeze(Iota(nodes.Int(p.positions)), 1)
+            seen = Binary("le", position, FromIndex(nodes.Sym(q)))
+            score = self.let(body, "score")(Where(seen, score, Number(-INFINITY)))
+        top = self.let(body, "top")(Reduce("max", score, (0,)))
+        if p.masked:
+            top = self.let(body, "top")(Where(Binary("eq", top, Number(-INFINITY)), Number(0.0), top))
+        weight = self.let(body, "weight")(Unary("exp", Binary("sub", score, top)))
+        total: Tile = self.let(body, "total")(Reduce("sum", weight, (0,)))
+        if p.masked:
+            total = Where(Binary("eq", total, Number(0.0)), Number(1.0), total)
+        value = self.load_v((*self.where, self.kv, span(0, p.positions), span(0, p.value_depth)))
+        mixed = self.let(body, "mixed")(Reduce("sum", Binary("mul", value, weight), (0,)))
+        out = self.let(body, "out_row")(Squeeze(Binary("div", mixed, total), 0))
+        body += self.finish(out, (*self.where, at(self.head), at(q), span(0, p.value_depth)))
+        nest: list[Statement] = [loop("range", q, 0, p.queries, 1, body)]
+        return Piece((Kernel(self.names.fresh("decode"), tuple(self.around(nest))),), (), (), self.cost(0.2))

@@ -1,0 +1,141 @@
+"""Kernels that are written by kind, because what they store is not one expression per element: sorting and scattering.
+
+Each function is called by assemble.py with the workshop and the values that one kernel makes together; operands are traced like
+anywhere else, so pointwise maths before them is fused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord
+from kernelwright.compiler.schedule import loops
+from kernelwright.compiler.schedule.candidate import Names
+from kernelwright.compiler.schedule.nest import build
+from kernelwright.compiler.schedule.scalar import Expr, MustRealise, Tracer, data_of, walk_all
+from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
+
+if TYPE_CHECKING:
+    from kernelwright.compiler.schedule.sketch_builder import Workshop
+
+Combine = Literal["set", "add", "maximum", "minimum", "mul"]
+
+
+def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
+    """An operand as an expression without reductions: those are realised first."""
+    expr = tracer.at(value, coords)
+    if any(e.kind in ("reduce", "arg", "scan") for e in walk_all([expr])):
+        raise MustRealise(value)
+    return expr
+
+
+def sort_rows(workshop: Workshop, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
+    """Sorts along an axis, one row at a time, and stores the first elements and their positions, as far as they are wanted."""
+    atoms = [Atom(e, whole=True) for e in x.shape]
+    coords = tuple(atom_coord(a) if a.extent > 1 or i == axis else Coord(0) for i, a in enumerate(atoms))
+    expr = plain(workshop.tracer(), x, coords)
+    names = Names({t.name for t in workshop.tensors})
+    emitter = Emitter(1, names, workshop.view)
+    row = atoms[axis]
+    bindings: dict[Atom, Binding] = {row: Dim(0, Int(0), Int(row.extent), row.extent - 1)}
+    loops: list[tuple[str, int]] = []
+    region: list[Axis] = []
+    for i, atom in enumerate(atoms):
+        if i == axis:
+            region.append(Span(Int(0), Int(values.shape[axis])))
+        elif atom.extent == 1:
+            region.append(At(Int(0)))
+        else:
+            var = names.fresh("ijklmn"[min(i, 5)])
+            loops.append((var, atom.extent))
+            bindings[atom] = Loop(Sym(var), atom.extent - 1)
+            region.append(At(Sym(var)))
+    block = Block(bindings)
+    tile, _ = emitter._with_axis(emitter.tile(expr, block), row, block, expr.dtype)
+    line, order = names.fresh("row"), names.fresh("order")
+    block.statements.append(nodes.Assign(line, tile))
+    chosen: Tile = nodes.ArgSort(nodes.Var(line), 0, descending)
+    if values.shape[axis] != row.extent:
+        chosen = nodes.Part(chosen, (Span(Int(0), Int(values.shape[axis])),))
+    block.statements.append(nodes.Assign(order, chosen))
+    if id(values) in workshop.placed:
+        taken: Tile = nodes.Take(nodes.Var(line), nodes.Var(order), 0)
+        taken = nodes.Cast(taken, values.dtype) if expr.dtype != values.dtype else taken
+        block.statements.append(nodes.Store(workshop.placed[id(values)], tuple(region), taken))
+    if id(places) in workshop.placed:
+        block.statements.append(nodes.Store(workshop.placed[id(places)], tuple(region), nodes.Var(order)))
+    workshop.kernel("sort", parallel_nest(loops, block.statements))
+
+
+def parallel_nest(loops: list[tuple[str, int]], body: list[nodes.Statement]) -> tuple[nodes.Statement, ...]:
+    """Statements inside parallel loops over whole ranges."""
+    for var, extent in reversed(loops):
+        body = [nodes.For(var, "parallel", Int(0), Int(extent), Int(1), tuple(body))]
+    return tuple(body)
+
+
+def scatter(
+    workshop: Workshop, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[int, ...],
+    place: Callable[[v.Coords, Tracer], v.Coords], combine: Combine,
+) -> None:  # fmt: skip
+    """Copies `base`, then writes every element of `updates` at `place(coords)`. Axes of the updates that can hit one place twice
+    are `serial` and run in order, so the result does not depend on chance; the others are parallel, the last one as a tile."""
+    tensor = workshop.placed[id(made)]
+    nest = build(workshop.tracer(), [(base, tensor)])
+    loops.refuse_waste(nest, workshop.cores)
+    taken = {t.name for t in workshop.tensors}
+    workshop.kernel("copy", loops.write(nest, loops.plan(nest), workshop.view, taken), final=False)
+    if updates.size == 0:
+        return
+    atoms = [Atom(e, whole=True) for e in updates.shape]
+    coords = tuple(atom_coord(a) if a.extent > 1 else Coord(0) for a in atoms)
+    tracer = workshop.tracer()
+    value = plain(tracer, updates, coords)
+    target = place(coords, tracer)
+    for e in walk_all([d.expression for c in target for d in data_of(c)]):
+        if e.kind in ("reduce", "arg", "scan") and e.value is not None:
+            raise MustRealise(e.value)
+    names = Names({t.name for t in workshop.tensors})
+    parallel = [a for i, a in enumerate(atoms) if i not in serial and a.extent > 1]
+    vector = parallel[-1] if parallel else None
+    emitter = Emitter(1 if vector else 0, names, workshop.view)
+    bindings: dict[Atom, Binding] = {}
+    outer: list[tuple[str, int, int]] = []
+    for atom in parallel:
+        var = names.fresh("ijklmn"[min(len(outer), 5)])
+        step = 1
+        if atom is vector:
+            step = next(d for d in range(min(atom.extent, 1024), 0, -1) if atom.extent % d == 0)
+            bindings[atom] = Dim(0, Sym(var), Int(step), atom.extent - 1)
+        else:
+            bindings[atom] = Loop(Sym(var), atom.extent - 1)
+        outer.append((var, atom.extent, step))
+    inner: list[tuple[str, int]] = []
+    for i in serial:
+        if atoms[i].extent > 1:
+            var = names.fresh("r")
+            bindings[atoms[i]] = Loop(Sym(var), atoms[i].extent - 1)
+            inner.append((var, atoms[i].extent))
+    block = Block(bindings)
+    tile, rank = emitter.tile(value, block)
+    dtype = made.dtype
+    if combine != "set":
+        old, old_rank = emitter._access(workshop.arena.access(tensor, made.shape, target, dtype), block)
+        old = nodes.Cast(old, v.compute_dtype(dtype)) if v.compute_dtype(dtype) != dtype else old
+        op = "logical_or" if dtype == nodes.DType.bool and combine == "add" else combine
+        tile, rank = nodes.Binary(op, old, tile), max(rank, old_rank)
+    if v.compute_dtype(dtype) != dtype:
+        tile = nodes.Cast(tile, dtype)
+    if isinstance(tile, nodes.Number):
+        tile = nodes.Full((), tile.value, dtype)
+    emitter.store_tile(tensor, made.shape, target, tile, rank, block)
+    body: list[nodes.Statement] = block.statements
+    for var, extent in reversed(inner):
+        body = [nodes.For(var, "range", Int(0), Int(extent), Int(1), tuple(body))]
+    for var, extent, step in reversed(outer):
+        body = [nodes.For(var, "parallel", Int(0), Int(extent), Int(step), tuple(body))]
+    workshop.kernel("scatter", tuple(body), final=False)

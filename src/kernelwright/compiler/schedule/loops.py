@@ -1,0 +1,488 @@
+"""Chooses how a nest is run, and writes it as a kernel.
+
+In comes a `Nest`; out goes the body of a kernel. Each atom gets a place: a parallel loop, a tile axis (whole, or in blocks of a
+parallel loop), or a sequential loop. Three forms cover everything: *flat* (no reduction: tiles of the contiguous axes),
+*rows* (the reduced axes are contiguous or shared with the output: a row is a tile, or is walked in chunks), and *columns*
+(the reduced axes are strided: a vector of neighbours is the tile, the reduced axes are walked or whole).
+A nest that would repeat a reduction or leave cores idle is refused with `MustRealise`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.coords import Atom, Div, Mod
+from kernelwright.compiler.schedule.candidate import Names
+from kernelwright.compiler.schedule.nest import Nest
+from kernelwright.compiler.schedule.scalar import Expr, MustRealise, walk_all
+from kernelwright.compiler.schedule.separable import separate
+from kernelwright.compiler.schedule.tiles import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import Index, Int, Sym
+
+FLAT_TILE = 2048  # elements of a pointwise tile: two pages, so loop overhead vanishes and a core can take several in turn
+ROW_TILE = 65536  # elements of a row that is kept whole: 256 KB of f32, an L2 cache
+COLUMN_TILE = 32768  # elements of a [reduced, neighbours] tile: 128 KB
+CHUNK = 4096  # elements of a row that is walked in pieces
+LINE = 16  # floats of a cache line: blocks of whole lines have no remainder, and can be written past the caches
+SHORT_WALK = 64  # steps that a reduction may take one element at a time
+SMALL_WORK = 65536  # below this many elements a kernel may run on one core
+_EXPENSIVE = (
+    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
+    "sigmoid erf erfc erfinv lgamma pow div mod fmod floordiv"
+)
+EXPENSIVE = frozenset(_EXPENSIVE.split())
+
+
+@dataclass
+class Plan:
+    """Where each atom goes. `tile` maps a tile atom to its extent, in order of tile axes; `chunked` tile atoms are walked by a
+    sequential loop, blocked ones by a parallel loop; `loops` are sequential, one element at a time."""
+
+    form: str
+    parallel: list[Atom]
+    tile: dict[Atom, int]
+    chunked: set[Atom] = field(default_factory=set)
+    loops: list[Atom] = field(default_factory=list)
+
+
+def reductions(nest: Nest) -> list[Expr]:
+    """All reductions and arg-reductions, inner ones first."""
+    return [e for e in walk_all([value for _, value in nest.stores]) if e.kind in ("reduce", "arg")]
+
+
+def bound_atoms(e: Expr) -> tuple[Atom, ...]:
+    """The atoms that a reduction binds."""
+    return tuple(e.data[1]) if e.kind == "reduce" else (e.data[1],)
+
+
+def work(e: Expr) -> int:
+    """Elements that a reduction reads."""
+    return math.prod(a.extent for a in e.args[0].free)
+
+
+def refuse_waste(nest: Nest, cores: int) -> None:
+    """Raises MustRealise for what this nest would compute repeatedly or on too few cores."""
+    domain = set(nest.domain)
+    found = reductions(nest)
+    _refuse_mixed_windows(found)
+    nested: list[tuple[Expr, Expr]] = []
+    for outer in found:
+        below = walk_all([outer.args[0]])
+        for e in below:
+            again = e.kind in ("reduce", "arg", "scan") or (e.kind == "apply" and e.data in EXPENSIVE)
+            if again and _overlapping(outer, e, domain) and outer.value is not None:
+                raise MustRealise(compact(outer.value.sources()[0]))
+            if e.kind in ("reduce", "arg", "scan") and e.free & set(bound_atoms(outer)) and e.value is not None:
+                nested.append((outer, e))
+    repeated = [e for e in found if domain - e.free and e.value is not None]
+    rows = set().union(*(domain - e.free for e in repeated)) if repeated else set()
+    lanes = math.prod(a.extent for a in domain - rows)
+    if lanes >= 4 * cores:
+        return
+    for outer, inner in nested:
+        if work(inner) > SMALL_WORK and outer.value is not None and inner.value is not None:
+            body = compact(outer.value.sources()[0])
+            raise MustRealise(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
+    if repeated:
+        worst = max(repeated, key=lambda e: (math.prod(a.extent for a in domain - e.free), work(e)))
+        heavy = max(math.prod(a.extent for a in domain), work(worst))
+        if heavy > SMALL_WORK:
+            raise MustRealise(worst.value)  # type: ignore[arg-type]
+
+
+def _refuse_mixed_windows(found: list[Expr]) -> None:
+    """Raises MustRealise where a pooling window and another reduction (a norm's statistics, a softmax, a mean) share a nest. The
+    window cuts the contiguous axis into short pieces: all that walks along it, the other reduction too, would go by strided elements."""
+    if not any(_window(e) and work(e) > SMALL_WORK for e in found):
+        return
+    for outer in found:
+        for e in walk_all([outer.args[0]]):
+            if e.kind not in ("reduce", "arg") or e.value is None or outer.value is None or _window(e) == _window(outer):
+                continue
+            if _window(e):  # what is pooled is reduced further
+                raise MustRealise(compact(outer.value.sources()[0]))
+            # what is pooled was reduced before: for every place, or once for many
+            raise MustRealise(compact(outer.value.sources()[0]) if e.free & set(bound_atoms(outer)) else e.value)
+
+
+def _window(e: Expr) -> bool:
+    """Whether a reduction is over the short windows of a pooling."""
+    return (
+        isinstance(e.value, v.Fold)
+        and not e.value.origin.endswith("partial")
+        and any(isinstance(x, v.View) and x.kind == "windows" for x in (e.value.source, *e.value.source.sources()))
+        and math.prod(a.extent for a in bound_atoms(e)) <= SHORT_WALK
+    )
+
+
+def compact(value: v.Value) -> v.Value:
+    """What to realise in place of a value that shows the same elements many times (windows): the value behind the views."""
+    while True:
+        if isinstance(value, v.View):
+            value = value.source
+        elif isinstance(value, v.Map) and any(isinstance(a, v.View) and a.kind == "windows" for a in value.args):
+            value = next(a for a in value.args if isinstance(a, v.View) and a.kind == "windows")
+        else:
+            return value
+
+
+def _overlapping(outer: Expr, e: Expr, domain: set[Atom]) -> bool:
+    """Whether windows of the reduction overlap, so that `e` would be computed several times for one place."""
+    bound = set(bound_atoms(outer))
+    for access in walk_all([e]):
+        if access.kind in ("access", "slot"):
+            for c in access.data[-1]:
+                terms = {t: k for t, k in c.terms if isinstance(t, Atom)}
+                inner = [t for t in terms if t in bound]
+                others = [t for t in terms if t in domain and t not in bound]
+                if inner and others and min(terms[t] for t in others) < max(terms[t] * t.extent for t in inner):
+                    return True
+    return False
+
+
+def unit_atoms(nest: Nest, targets: bool) -> dict[Atom, int]:
+    """Atoms that move along contiguous memory, with the number of elements that they move over."""
+    weight: dict[Atom, int] = {}
+    chosen = (
+        [t for t, _ in nest.stores] if targets else [e for e in walk_all([s for _, s in nest.stores]) if e.kind == "access"]
+    )
+    for e in chosen:
+        if e.data[2]:
+            for term, k in e.data[2][-1].terms:
+                if isinstance(term, Atom) and abs(k) == 1:
+                    weight[term] = weight.get(term, 0) + math.prod(a.extent for a in e.free)
+    return weight
+
+
+def plan(nest: Nest, threads: int = 0) -> Plan:
+    """Decides the form and the place of every atom; `threads` of a device whose loops carry a running value along without a tile
+    that holds all of it (0: it needs one)."""
+    domain = nest.domain
+    found = reductions(nest)
+    scans = [e for e in walk_all([s for _, s in nest.stores]) if e.kind == "scan"]
+    rows = {a for e in found for a in domain if a not in e.free} | {e.data[1] for e in scans if e.data[1] in domain}
+    bound = dict.fromkeys(a for e in found for a in bound_atoms(e) if a not in domain)
+    bound.update(dict.fromkeys(e.data[1] for e in scans if e.data[1] not in domain))
+    sequential = [*bound, *(a for a in domain if a in rows)]
+    parallel = [a for a in domain if a not in rows]
+    if not sequential:
+        return _flat(nest, parallel)
+    reads = unit_atoms(nest, targets=False)
+    vector = max(reads, key=lambda a: reads[a], default=None)
+    must_whole = {e.data[1] for e in scans}
+    tiny = vector in bound and vector is not None and vector.extent < 16 and parallel and not scans
+    if (vector in sequential and not tiny) or not parallel or vector is None:
+        return _rows(nest, sequential, parallel, vector, must_whole)
+    if vector not in parallel:
+        written = unit_atoms(nest, targets=True)
+        vector = max((a for a in written if a in parallel), key=lambda a: written[a], default=parallel[-1])
+    if threads and all(value.kind == "scan" for _, value in nest.stores) and not found:
+        return _running_columns(nest, sequential, parallel, vector, threads)
+    return _columns(nest, sequential, parallel, vector, rows, must_whole)
+
+
+def _block(atom: Atom, wish: int, spills: bool) -> int:
+    """A block near the wish: the whole atom if small, else a divisor close to it, else (if tiles may stick out) the wish."""
+    if atom.extent <= wish:
+        return atom.extent
+    divisors = [d for d in range(1, wish + 1) if atom.extent % d == 0]
+    best = max(divisors, default=1)
+    lines = max((d for d in divisors if d % LINE == 0), default=1)
+    best = lines if lines * 2 >= best else best
+    if best * 2 >= wish or not spills:
+        return best if best * 8 >= wish else (wish if spills else atom.extent)
+    return wish
+
+
+def spills(nest: Nest, atom: Atom) -> bool:
+    """Whether a tile may stick out of this atom's range: only if what sticks out lies outside every target, where it is dropped."""
+    for target, _ in nest.stores:
+        if not any(c.only_atom() == atom and n == atom.extent for n, c in zip(target.data[1], target.data[2], strict=True)):
+            return False
+    return True
+
+
+def _flat(nest: Nest, parallel: list[Atom]) -> Plan:
+    if not parallel:
+        return Plan("flat", [], {})
+    written = unit_atoms(nest, targets=True)
+    last = max((a for a in written if a in parallel), key=lambda a: written[a], default=parallel[-1])
+    reads = unit_atoms(nest, targets=False)
+    other = max((a for a in reads if a in parallel and a != last), key=lambda a: reads[a], default=last)
+    everything = math.prod(a.extent for a in parallel)
+    tile: dict[Atom, int] = {}
+    # a transposition: as many elements as the output has are read along another axis (a vector along it is no more than itself)
+    if other != last and 2 * reads[other] >= everything and min(other.extent, last.extent) >= 8:
+        tile = {a: _block(a, 64, spills(nest, a)) for a in (other, last)}
+    else:
+        tile = _inner_tile(nest, parallel, last, FLAT_TILE)
+    return Plan("flat", parallel, {a: tile[a] for a in parallel if a in tile})
+
+
+def _inner_tile(nest: Nest, parallel: list[Atom], last: Atom, wish: int) -> dict[Atom, int]:
+    """Tile atoms from the innermost outwards until the tile has about `wish` elements."""
+    tile = {last: _block(last, wish, spills(nest, last))}
+    stepped = _stepped(nest)
+    for atom in reversed(parallel):
+        size = math.prod(tile.values())
+        if atom in tile or atom in stepped:
+            continue
+        if any(tile[a] < a.extent for a in tile) or size * 2 > wish:
+            break
+        tile[atom] = _block(atom, wish // size, spills(nest, atom))
+    return {a: n for a, n in tile.items() if n > 1 or a == last}
+
+
+def _stepped(nest: Nest) -> set[Atom]:
+    """Atoms inside divisions and remainders of an access: as loop variables they are numbers, as tile axes they would be gathers."""
+    found: set[Atom] = set()
+    for e in walk_all([value for _, value in nest.stores]):
+        if e.kind == "access":
+            for c in e.data[2]:
+                found |= {a for term, _ in c.terms if isinstance(term, Div | Mod) for a in term.of.atoms()}
+    return found
+
+
+def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom | None, must_whole: set[Atom]) -> Plan:
+    size = math.prod(a.extent for a in sequential)
+    order = [*(a for a in nest.domain if a in sequential), *(a for a in sequential if a not in nest.domain)]
+    if size <= ROW_TILE or must_whole:
+        tile = {a: a.extent for a in order}
+        if size < 256 and parallel:
+            last = parallel[-1]
+            several = _block(last, max(1, 1024 // size), spills(nest, last))
+            if several > 1:
+                tile[last] = several
+        return Plan("rows", parallel, _ordered(nest, tile, order))
+    assert vector is not None or sequential
+    vector = vector if vector in sequential else sequential[-1]
+    made_here = {part for _, value in nest.stores for part in (value, *value.args)}
+    for e in reductions(nest):
+        # it walks another way through its data than the row: on its own it would go one element at a time
+        long = math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK
+        if long and vector not in bound_atoms(e) and e.value is not None and e not in made_here:
+            raise MustRealise(e.value)
+    chunk = vector.extent if vector.extent <= 2 * CHUNK else _divisor(vector.extent, CHUNK)
+    loops = [a for a in order if a != vector]
+    return Plan("rows", parallel, {vector: chunk}, {vector} if chunk < vector.extent else set(), loops)
+
+
+def _divisor(extent: int, wish: int) -> int:
+    return next((d for d in range(wish, wish // 4, -1) if extent % d == 0), wish)
+
+
+def _ordered(nest: Nest, tile: dict[Atom, int], rest: list[Atom]) -> dict[Atom, int]:
+    """Tile axes in the order of memory, as the largest load walks it, so that tiles need no transposition."""
+    keys = [a for a in nest.domain if a in tile] + [a for a in rest if a in tile and a not in nest.domain]
+    accesses = [e for e in walk_all([value for _, value in nest.stores]) if e.kind == "access"] + [t for t, _ in nest.stores]
+    main = max(accesses, key=lambda e: (sum(a in e.free for a in keys), math.prod(a.extent for a in e.free)), default=None)
+    if main is None:
+        return {a: tile[a] for a in keys}
+    stride: dict[Atom, int] = {}
+    step = 1
+    for extent, c in zip(reversed(main.data[1]), reversed(main.data[2]), strict=True):
+        for term, k in c.terms:
+            if isinstance(term, Atom):
+                stride[term] = abs(k) * step
+        step *= extent
+    known = sorted((a for a in keys if a in stride), key=lambda a: -stride[a])
+    order = [known.pop(0) if a in stride else a for a in keys]
+    return {a: tile[a] for a in order}
+
+
+def _columns(
+    nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, rows: set[Atom], must_whole: set[Atom]
+) -> Plan:
+    size = math.prod(a.extent for a in sequential)
+    if must_whole or (rows and size <= 2048):
+        wish = max(16, min(256, COLUMN_TILE // size))
+        tile = {a: a.extent for a in sequential}
+        tile[vector] = _block(vector, wish, spills(nest, vector))
+        return Plan("columns", parallel, _ordered(nest, tile, sequential))
+    tile = (
+        _inner_tile(nest, parallel, vector, 512) if vector.extent < 64 else {vector: _block(vector, 512, spills(nest, vector))}
+    )
+    return Plan("columns", parallel, _ordered(nest, tile, []), set(), list(sequential))
+
+
+def _running_columns(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, threads: int) -> Plan:
+    """Scans across rows: a row of running values passes over memory. Wide ones read more of each page that they touch, as long as
+    every thread has two: 2048 rows of 1024 floats took 1.36 ms in blocks of 16, 0.65 ms in blocks of 256."""
+    others = math.prod(a.extent for a in parallel if a != vector)
+    share = others * vector.extent // (2 * threads)
+    tile = {a: a.extent for a in sequential}
+    tile[vector] = _block(vector, max(16, min(256, share)), spills(nest, vector))
+    return Plan("columns", parallel, _ordered(nest, tile, sequential))
+
+
+# ---------------------------------------------------------------- writing
+
+
+def write(
+    nest: Nest,
+    chosen: Plan,
+    declare_view: Callable[[str, tuple[int, ...]], str],
+    taken: set[str] | None = None,
+    *,
+    lines: bool = False,
+) -> tuple[nodes.Statement, ...]:
+    """The kernel's body for a plan; `taken` are names of tensors that no tile may have. `lines`: parts of a tile are cheap to read
+    again, so windows may be folded one axis after another."""
+    names = Names(set(taken or ()))
+    dims = {a: i for i, a in enumerate(chosen.tile)}
+    emitter = Emitter(len(dims), names, declare_view)
+    emitter.count([value for _, value in nest.stores])
+    outer = Block({})
+    walker = Walker(chosen, dims, names)
+    _arrange_loops(nest, chosen, emitter, walker)
+    if lines and chosen.form == "columns":
+        _arrange_lines(nest, chosen, emitter, walker)
+
+    def inside(block: Block) -> None:
+        walked = [a for a in (*chosen.loops, *chosen.chunked) if a in nest.domain]
+
+        def stores(innermost: Block) -> None:
+            for target, value in nest.stores:
+                emitter.store(target, value, innermost)
+
+        walker.walk(block, walked, stores)
+
+    walker.parallel_loops(outer, list(chosen.parallel), inside)
+    return tuple(outer.statements)
+
+
+def _arrange_loops(nest: Nest, chosen: Plan, emitter: Emitter, walker: Walker) -> None:
+    """Tells the emitter which reductions are walked by loops, and which of them can share a loop."""
+    walked = {*chosen.loops, *chosen.chunked}
+    level: dict[Expr, int] = {}
+    groups: dict[tuple[frozenset[Atom], int, frozenset[Atom]], list[Expr]] = {}
+    for e in reductions(nest):
+        atoms = [a for a in (*chosen.loops, *chosen.chunked) if a in bound_atoms(e)]
+        level[e] = max((level[b] for b in walk_all([e.args[0]]) if b in level), default=0) + (1 if atoms else 0)
+        if atoms:
+            run = lambda block, body, atoms=atoms: walker.walk(block, atoms, body)  # noqa: E731
+            emitter.looped[e] = LoopedReduce(run, tuple(atoms))
+            groups.setdefault((frozenset(bound_atoms(e)), level[e], e.free & walked), []).append(e)
+    for members in groups.values():
+        for e in members:
+            emitter.batches[e] = members
+    for e in emitter.looped:
+        total = _centred_on(e)
+        if total in emitter.looped and any(a in chosen.tile for a in bound_atoms(e)) and total.free == e.free:
+            emitter.moments[e] = emitter.moments[total] = (total, e)
+
+
+def _arrange_lines(nest: Nest, chosen: Plan, emitter: Emitter, walker: Walker) -> None:
+    """Tells the emitter which reductions over windows are made in lines."""
+
+    def walking(*atoms: Atom) -> LoopedReduce:
+        return LoopedReduce(lambda block, body: walker.walk(block, list(atoms), body), atoms)
+
+    along = list(chosen.tile)[-1]
+    for e in list(emitter.looped):
+        how = separate(nest.arena, e, along) if set(bound_atoms(e)) <= set(chosen.loops) else None
+        if how is not None and along in nest.domain:
+            rows = [a for a in chosen.loops if a in how.rows]
+            emitter.separated[e] = LineReduce(how, walking(*rows), walking(how.window))
+            emitter.count([how.operand])
+
+
+def _centred_on(e: Expr) -> Expr | None:
+    """The sum over the same atoms if `e` is the sum of squares of the distances to its mean."""
+    if e.kind != "reduce" or e.data[0] != "sum" or e.args[0].kind != "apply" or e.args[0].data != "mul":
+        return None
+    apart, again = e.args[0].args
+    if apart is not again or apart.kind != "apply" or apart.data != "sub":
+        return None
+    x, mean = apart.args
+    if mean.kind != "apply" or mean.data != "div" or mean.args[1].kind != "const":
+        return None
+    total = mean.args[0]
+    same = total.kind == "reduce" and total.data == e.data and total.args[0] is x
+    return total if same and mean.args[1].data == math.prod(a.extent for a in bound_atoms(e)) else None
+
+
+@dataclass
+class Walker:
+    """Opens loops over atoms according to a plan."""
+
+    plan: Plan
+    dims: dict[Atom, int]
+    names: Names
+
+    def parallel_loops(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
+        """Nested parallel loops; whole tile atoms need none."""
+        whole = {
+            a: Dim(self.dims[a], Int(0), Int(a.extent), a.extent - 1)
+            for a in self.plan.tile
+            if self.plan.tile[a] == a.extent and a not in self.plan.chunked
+        }
+        block.bindings.update(whole)
+        self._parallel(block, [a for a in atoms if a not in whole], body)
+
+    def _parallel(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
+        if not atoms:
+            body(block)
+            return
+        atom, rest = atoms[0], atoms[1:]
+        var = self.names.fresh("ijklmnpq"[min(len(self.plan.parallel) - len(atoms), 7)])
+        step = self.plan.tile.get(atom, 1)
+        largest = -(-atom.extent // step) * step - 1
+        binding = Dim(self.dims[atom], Sym(var), Int(step), largest) if atom in self.dims else Loop(Sym(var), atom.extent - 1)
+        inner = Block({atom: binding}, block)
+        self._parallel(inner, rest, body)
+        block.statements.append(nodes.For(var, "parallel", Int(0), Int(atom.extent), Int(step), tuple(inner.statements)))
+
+    def walk(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
+        """Nested sequential loops over loop atoms and chunks; a last chunk of another size follows its loop."""
+        if not atoms:
+            body(block)
+            return
+        atom, rest = atoms[0], atoms[1:]
+        if atom not in self.dims:
+            var = self.names.fresh("r")
+            inner = Block({atom: Loop(Sym(var), atom.extent - 1)}, block)
+            self.walk(inner, rest, body)
+            hints = (("unroll", atom.extent),) if atom.extent <= 8 else ()
+            block.statements.append(nodes.For(var, "range", Int(0), Int(atom.extent), Int(1), tuple(inner.statements), hints))
+            return
+        chunk = self.plan.tile[atom]
+        main = atom.extent // chunk * chunk
+        var = self.names.fresh("r")
+        start: Index = Sym(var)
+        inner = Block({atom: Dim(self.dims[atom], start, Int(chunk), main - 1)}, block)
+        self.walk(inner, rest, body)
+        block.statements.append(nodes.For(var, "range", Int(0), Int(main), Int(chunk), tuple(inner.statements)))
+        if main < atom.extent:
+            tail = Block({atom: Dim(self.dims[atom], Int(main), Int(atom.extent - main), atom.extent - 1)}, block)
+            self.walk(tail, rest, body)
+            block.statements += tail.statements
+
+
+def cost(nest: Nest, bytes_per_second: float = 3.0e10, operations_per_second: float = 2.0e10) -> float:
+    """Seconds a nest should take: memory traffic or arithmetic, whichever is more."""
+    everything = walk_all([value for _, value in nest.stores])
+    size = {
+        nodes.DType.f64: 8,
+        nodes.DType.i64: 8,
+        nodes.DType.f32: 4,
+        nodes.DType.i32: 4,
+        nodes.DType.f16: 2,
+        nodes.DType.bf16: 2,
+        nodes.DType.i16: 2,
+    }
+    traffic = sum(
+        math.prod(a.extent for a in e.free) * size.get(e.dtype, 1)
+        for e in [*(t for t, _ in nest.stores), *everything]
+        if e.kind == "access"
+    )
+    work_done = sum(
+        math.prod(a.extent for a in e.free) * (8 if e.data in EXPENSIVE else 1)
+        for e in everything
+        if e.kind in ("apply", "reduce", "scan")
+    )
+    return max(traffic / bytes_per_second, work_done / operations_per_second)

@@ -1,0 +1,314 @@
+"""The iteration space of one kernel: which atoms it has, what it reads and stores over them.
+
+In come root values of one shape; out goes a `Nest`: the domain's atoms, and for each root a target and an expression. On the way
+1. each root is traced over one atom per axis (compiler/schedule/scalar.py);
+2. atoms are split where a reshape, repeat or upsampling needs it, so that coordinates become linear;
+3. the atoms of reductions are identified with atoms that already walk over the same data, so that softmax reads its row once;
+4. neighbouring atoms that are never told apart are merged, so that a pointwise kernel over [N, C, H, W] becomes one flat axis.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.coords import Atom, Coord, Datum, Div, Mod, atom_coord, flatten
+from kernelwright.compiler.schedule.scalar import Arena, Expr, Tracer, coords_of, walk_all
+
+Access = tuple[str, tuple[int, ...], v.Coords]
+"""A tensor, the shape that it is seen under, and a coordinate for each of its axes."""
+
+
+@dataclass
+class Nest:
+    """`stores[i]` = (target access, expression); all over `domain` atoms and those bound by reductions inside."""
+
+    arena: Arena
+    domain: list[Atom]
+    stores: list[tuple[Expr, Expr]]
+
+    def roots(self) -> list[Expr]:
+        return [e for pair in self.stores for e in pair]
+
+    def replace(self, roots: list[Expr]) -> None:
+        """Takes the rewritten roots() back."""
+        self.stores = list(zip(roots[::2], roots[1::2], strict=True))
+
+    def substitute(self, mapping: dict[Atom, Coord]) -> None:
+        """Atoms replaced everywhere, also in the domain (an atom may be split in several)."""
+        self.replace(self.arena.substitute(self.roots(), mapping))
+        domain: list[Atom] = []
+        for atom in self.domain:
+            parts = (
+                [t for t, _ in sorted(mapping[atom].terms, key=lambda p: -p[1]) if isinstance(t, Atom)]
+                if atom in mapping
+                else [atom]
+            )
+            domain += [a for a in parts if a not in domain]
+        self.domain = domain
+
+
+def build(tracer: Tracer, roots: list[tuple[v.Value, str]], section: tuple[int, int, int] | None = None) -> Nest:
+    """The nest of roots of one shape, each with the tensor that receives it. `section` (axis, start, stop) restricts an axis."""
+    shape = roots[0][0].shape
+    coords: list[Coord] = []
+    domain: list[Atom] = []
+    for axis, extent in enumerate(shape):
+        start = 0
+        if section and section[0] == axis:
+            start, extent = section[1], section[2] - section[1]
+        if extent == 1:
+            coords.append(Coord(start))
+            continue
+        domain.append(Atom(extent))
+        coords.append(atom_coord(domain[-1]) + start)
+    stores = []
+    for value, tensor in roots:
+        target = tracer.arena.access(tensor, shape, tuple(coords), value.dtype)
+        stores.append((target, tracer.at(value, tuple(coords))))
+    nest = Nest(tracer.arena, domain, stores)
+    simplify(nest)
+    return nest
+
+
+def simplify(nest: Nest) -> None:
+    """Splits, identifies and merges atoms until the nest has its simplest form."""
+    split_atoms(nest)
+    identify(nest)
+    split_atoms(nest)
+    to_runs(nest)
+    merge_atoms(nest)
+    refine(nest)
+
+
+# ---------------------------------------------------------------- splitting
+
+
+def split_atoms(nest: Nest) -> None:
+    """Splits atoms until no division is left that a split could remove."""
+    for _ in range(32):
+        pinned = {e.data[1] for e in walk_all(nest.roots()) if e.kind in ("arg", "scan")}
+        wanted = [w for e in walk_all(nest.roots()) for c in coords_of(e) for w in c.wanted_splits() if w[0] not in pinned]
+        if not wanted:
+            return
+        atom, inner = wanted[0]
+        nest.substitute({atom: parts_of(atom, inner)})
+
+
+def parts_of(atom: Atom, inner: int) -> Coord:
+    """The atom as `outer * inner + inner part`, with two new atoms."""
+    return atom_coord(Atom(atom.extent // inner)) * inner + atom_coord(Atom(inner))
+
+
+# ---------------------------------------------------------------- identifying reduced atoms
+
+
+def identify(nest: Nest) -> None:
+    """Renames bound atoms to atoms that walk over the same data, wherever the renaming cannot capture a free atom."""
+    for _ in range(64):
+        found = _identification(nest)
+        if found is None:
+            return
+        nest.substitute(found)
+
+
+def _identification(nest: Nest) -> dict[Atom, Coord] | None:
+    everything = walk_all(nest.roots())
+    targets = {target for target, _ in nest.stores}
+    accesses = [e for e in everything if e.kind in ("access", "slot") and e not in targets]
+    for e in everything:
+        if e.kind not in ("reduce", "arg"):
+            continue
+        bound = e.data[1] if e.kind == "reduce" else (e.data[1],)
+        below = [a for a in walk_all([e.args[0]]) if a.kind in ("access", "slot") and a.free & set(bound)]
+        for mine in below:
+            for other in accesses:
+                if other is mine or other.data[0] != mine.data[0] or other.data[1:-1] != mine.data[1:-1]:
+                    continue
+                match = _match(mine, other, bound, e)
+                if match:
+                    return match
+    return None
+
+
+def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[Atom, Coord] | None:
+    """A renaming of bound atoms (or a split of an atom) that makes `mine` read what `other` reads."""
+    mapping: dict[Atom, Coord] = {}
+    used: set[Atom] = set()
+    for c, d in zip(mine.data[-1], other.data[-1], strict=True):
+        a, b = dict(c.terms), dict(d.terms)
+        if c.offset != d.offset:
+            return None
+        for term in list(a):
+            if b.get(term) == a[term]:
+                del a[term], b[term]
+        left = sorted(((t, k) for t, k in a.items()), key=lambda p: -p[1])
+        right = sorted(((t, k) for t, k in b.items()), key=lambda p: -p[1])
+        if not left and not right:
+            continue
+        if any(t not in bound for t, _ in left) or not all(isinstance(t, Atom) for t, _ in right) or not left or not right:
+            return None
+        step = _pair(left, right, e)
+        if step is None:
+            return None
+        for atom, image in step.items():
+            if mapping.get(atom, image) != image:
+                return None
+            if atom not in mapping and image.atoms() & used:
+                return None
+            mapping[atom] = image
+            used |= image.atoms()
+    if not mapping or any(image.atoms() & e.free for image in mapping.values()):
+        return None
+    if any(atom not in bound for atom in mapping):  # a split of the other's atom comes first, alone
+        return {a: c for a, c in mapping.items() if a not in bound}
+    if e.kind == "arg" and any(image.only_atom() is None for image in mapping.values()):
+        return None
+    return mapping
+
+
+def _pair(left: list[tuple[Atom, int]], right: list[tuple[Atom, int]], e: Expr) -> dict[Atom, Coord] | None:
+    if len(left) == len(right):
+        if all(k == m and a.extent == b.extent for (a, k), (b, m) in zip(left, right, strict=True)):
+            return {a: atom_coord(b) for (a, _), (b, _) in zip(left, right, strict=True)}
+        return None
+    if len(left) == 1 and not left[0][0].whole:
+        nested = _nested(right)
+        if nested and nested == (left[0][1], left[0][1] * left[0][0].extent):
+            return {left[0][0]: Coord(0, {b: m // left[0][1] for b, m in right})}
+    if len(right) == 1 and not right[0][0].whole and _nested(left) == (right[0][1], right[0][1] * right[0][0].extent):
+        return {right[0][0]: parts_of(right[0][0], left[-2][1] // right[0][1])} if left[-2][1] % right[0][1] == 0 else None
+    return None
+
+
+def _nested(terms: list[tuple[Atom, int]]) -> tuple[int, int] | None:
+    """(smallest coefficient, full range) if the atoms nest without gaps, largest coefficient first."""
+    for (_, k), (b, m) in itertools.pairwise(terms):
+        if k != m * b.extent:
+            return None
+    return terms[-1][1], terms[0][1] * terms[0][0].extent
+
+
+# ---------------------------------------------------------------- merging
+
+
+def in_bounds(c: Coord, extent: int) -> bool:
+    low, high = c.range()
+    return low >= 0 and high < extent
+
+
+def _unbounded(c: Coord) -> bool:
+    return any(isinstance(t, Datum) or (isinstance(t, Div | Mod) and _unbounded(t.of)) for t, _ in c.terms)
+
+
+def to_runs(nest: Nest) -> None:
+    """Flattens neighbouring axes of every access whose coordinates are provably inside, into one axis each."""
+    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), flat_runs))
+
+
+def flat_runs(data: Access) -> Access:
+    """An access whose neighbouring axes are flattened where the coordinates are provably inside."""
+    tensor, shape, coords = data
+    sizes: list[int] = []
+    flat: list[Coord] = []
+    last_inside = False
+    for extent, c in zip(shape, coords, strict=True):
+        inside = in_bounds(c, extent) and not _unbounded(c)
+        if inside and last_inside:
+            flat[-1] = flatten((flat[-1], c), (sizes[-1], extent))
+            sizes[-1] *= extent
+        else:
+            sizes.append(extent)
+            flat.append(c)
+        last_inside = inside
+    return tensor, tuple(sizes), tuple(flat)
+
+
+def merge_atoms(nest: Nest) -> None:
+    """Merges pairs of atoms that stand in the ratio of a flat axis in every coordinate."""
+    while True:
+        everything = walk_all(nest.roots())
+        atoms = sorted({a for e in everything for a in e.free} | set(nest.domain), key=lambda a: a.serial)
+        folded = {frozenset(e.data[1]) for e in everything if e.kind == "reduce"}
+        ordered = {e.data[1] for e in everything if e.kind in ("arg", "scan")}
+        weights = _weights(everything)
+        free = [a for a in atoms if not a.whole and a not in ordered]
+        pairs = ((p, q) for p in free for q in free if (p in nest.domain) == (q in nest.domain))
+        pair = next(((p, q) for p, q in pairs if _mergeable(p, q, folded, weights)), None)
+        if pair is None:
+            return
+        _merge(nest, *pair)
+
+
+def _mergeable(p: Atom, q: Atom, folded: set[frozenset[Atom]], weights: dict[Atom, dict[int, int]]) -> bool:
+    if p == q or any((p in f) != (q in f) for f in folded):
+        return False
+    mine, its = weights.get(p, {}), weights.get(q, {})
+    return mine.keys() == its.keys() and all(mine[k] == its[k] * q.extent for k in mine)
+
+
+def _weights(everything: list[Expr]) -> dict[Atom, dict[int, int]]:
+    """For each atom its factor in every coordinate that contains it, those under // and % included, by number."""
+    weights: dict[Atom, dict[int, int]] = {}
+    numbers: dict[Coord, int] = {}
+    waiting = [c for e in everything for c in coords_of(e)]
+    while waiting:
+        c = waiting.pop()
+        if c in numbers:
+            continue
+        number = numbers[c] = len(numbers)
+        for term, factor in c.terms:
+            if isinstance(term, Div | Mod):
+                waiting.append(term.of)
+            elif isinstance(term, Atom):
+                weights.setdefault(term, {})[number] = factor
+    return weights
+
+
+def _merge(nest: Nest, p: Atom, q: Atom) -> None:
+    merged = Atom(p.extent * q.extent)
+
+    def coord(c: Coord, walk: Callable[[Expr], Expr]) -> Coord:
+        total = Coord(c.offset)
+        for term, k in c.terms:
+            if term == p:
+                continue
+            if isinstance(term, Div):
+                part = coord(term.of, walk) // term.by
+            elif isinstance(term, Mod):
+                part = coord(term.of, walk) % term.by
+            elif isinstance(term, Datum):
+                part = Coord(0, {Datum(walk(term.expression), term.extent): 1})
+            else:
+                part = atom_coord(merged if term == q else term)
+            total = total + part * k
+        return total
+
+    nest.replace(nest.arena.rewrite(nest.roots(), coord, lambda a: (merged,) if a in (p, q) else (a,)))
+    nest.domain = [merged if a == q else a for a in nest.domain if a != p]
+
+
+def refine(nest: Nest) -> None:
+    """Cuts flat axes into one view axis per atom, as far as the coefficients allow."""
+    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), cut_axes))
+
+
+def cut_axes(data: Access) -> Access:
+    """An access with flat axes cut into one view axis per atom."""
+    tensor, shape, coords = data
+    pieces = [piece for extent, c in zip(shape, coords, strict=True) for piece in _cut_axis(extent, c)]
+    return tensor, tuple(size for size, _ in pieces), tuple(piece for _, piece in pieces)
+
+
+def _cut_axis(extent: int, c: Coord) -> list[tuple[int, Coord]]:
+    if not in_bounds(c, extent) or _unbounded(c):
+        return [(extent, c)]
+    for by in sorted({k for _, k in c.terms if k > 1}, reverse=True):
+        if extent % by:
+            continue
+        high, rest = c._split(by)
+        if rest.terms and high.terms and in_bounds(rest, by):
+            return [*_cut_axis(extent // by, high), *_cut_axis(by, rest)]
+    return [(extent, c)]

@@ -1,0 +1,358 @@
+"""Scalar expressions: what one element of a kernel's output is, written over the atoms of its iteration space.
+
+`Arena` makes expressions and keeps one object for each distinct one, so identity is equality and common subexpressions are shared.
+`Tracer` turns values into expressions: it inlines views, pointwise maths and reductions down to the tensors in memory. What
+cannot be inlined at the coordinates asked for raises `MustRealise`, and the partition then gives that value a tensor of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atom_coord
+from kernelwright.sketch.nodes import DType
+
+
+class MustRealise(Exception):
+    """This value has to be in memory before its user can be made."""
+
+    def __init__(self, value: v.Value) -> None:
+        super().__init__(value.origin)
+        self.value = value
+
+
+@dataclass(frozen=True, eq=False)
+class Expr:
+    """`kind` is const, index, access, apply, cast, bitcast, reduce, arg, scan or slot; `data` is what belongs to the kind:
+    the number; the Coord; (tensor, view shape, coords); the operation; –; –; (op, atoms); (op, atom); (op, atom, reverse,
+    exclusive); (value, coords). `free` are the atoms that it depends on."""
+
+    kind: str
+    data: Any
+    args: tuple[Expr, ...]
+    dtype: DType
+    free: frozenset[Atom]
+    value: v.Value | None = None
+
+
+CoordRewrite = Callable[[Coord, Callable[[Expr], Expr]], Coord]
+
+
+@dataclass
+class Arena:
+    """Makes expressions; the same request gives the same object."""
+
+    table: dict[Any, Expr] = field(default_factory=dict)
+
+    def _make(
+        self, kind: str, data: Any, args: tuple[Expr, ...], dtype: DType, free: frozenset[Atom], value: v.Value | None = None
+    ) -> Expr:
+        key = (kind, data, args, dtype)
+        found = self.table.get(key)
+        if found is None:
+            found = self.table[key] = Expr(kind, data, args, dtype, free, value)
+        return found
+
+    def const(self, value: float | int | bool, dtype: DType) -> Expr:
+        key = ("nan",) if value != value else (type(value).__name__, value, str(value))  # 0.0, -0.0, 0 and False are different
+        found = self.table.get((key, dtype))
+        if found is None:
+            found = self.table[(key, dtype)] = Expr("const", value, (), dtype, frozenset())
+        return found
+
+    def index(self, coord: Coord) -> Expr:
+        if not coord.terms:
+            return self.const(coord.offset, DType.i64)
+        return self._make("index", coord, (), DType.i64, coord.atoms())
+
+    def access(self, tensor: str, shape: tuple[int, ...], coords: v.Coords, dtype: DType) -> Expr:
+        free = frozenset().union(*(c.atoms() for c in coords)) if coords else frozenset()
+        return self._make("access", (tensor, shape, coords), (), dtype, free)
+
+    def apply(self, op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
+        return self._make("apply", op, args, dtype, frozenset().union(*(a.free for a in args)))
+
+    def cast(self, x: Expr, dtype: DType) -> Expr:
+        if x.dtype == dtype:
+            return x
+        if x.kind == "const" and dtype in (DType.f32, DType.f64) and isinstance(x.data, int | float):
+            return self.const(float(x.data), dtype)
+        return self._make("cast", None, (x,), dtype, x.free)
+
+    def bitcast(self, x: Expr, dtype: DType) -> Expr:
+        return x if x.dtype == dtype else self._make("bitcast", None, (x,), dtype, x.free)
+
+    def reduce(self, op: str, x: Expr, atoms: tuple[Atom, ...], value: v.Value | None) -> Expr:
+        """A reduction; atoms that the operand does not depend on are reduced by arithmetic."""
+        atoms = tuple(dict.fromkeys(atoms))
+        inside = tuple(a for a in atoms if a in x.free)
+        repeats = 1
+        for atom in atoms:
+            repeats *= 1 if atom in x.free else atom.extent
+        if inside:
+            x = self._make("reduce", (op, inside), (x,), x.dtype, x.free - set(inside), value)
+        if repeats != 1 and op == "sum":
+            factor = self.const(float(repeats) if x.dtype in v.FLOATS else repeats, x.dtype)
+            x = self.apply("mul", (x, factor), x.dtype)
+        elif repeats != 1 and op == "prod":
+            x = self.apply("pow", (x, self.const(float(repeats) if x.dtype in v.FLOATS else repeats, x.dtype)), x.dtype)
+        return x
+
+    def arg(self, op: str, x: Expr, atom: Atom, value: v.Value | None) -> Expr:
+        if atom not in x.free:
+            return self.const(0, DType.i64)
+        return self._make("arg", (op, atom), (x,), DType.i64, x.free - {atom}, value)
+
+    def scan(self, op: str, x: Expr, atom: Atom, reverse: bool, exclusive: bool, value: v.Value | None) -> Expr:
+        return self._make("scan", (op, atom, reverse, exclusive), (x,), x.dtype, x.free | {atom}, value)
+
+    def slot(self, value: v.Value, coords: v.Coords, dtype: DType) -> Expr:
+        free = frozenset().union(*(c.atoms() for c in coords)) if coords else frozenset()
+        return self._make("slot", (value, coords), (), dtype, free, value)
+
+    def rewrite(
+        self,
+        roots: list[Expr],
+        coord: CoordRewrite,
+        renamed: Callable[[Atom], tuple[Atom, ...]],
+        access: Callable[[Any], Any] | None = None,
+    ) -> list[Expr]:
+        """The roots with every coordinate passed through `coord` (which gets a function for the expressions inside run-time
+        indices), bound atoms renamed (one may become several), and accesses seen through another view by `access`."""
+        done: dict[Expr, Expr] = {}
+
+        def walk(e: Expr) -> Expr:
+            if e not in done:
+                done[e] = step(e)
+            return done[e]
+
+        def step(e: Expr) -> Expr:
+            if e.kind == "const":
+                return e
+            if e.kind == "index":
+                return self.index(coord(e.data, walk))
+            if e.kind == "access":
+                tensor, shape, coords = access(e.data) if access else e.data
+                return self.access(tensor, shape, tuple(coord(c, walk) for c in coords), e.dtype)
+            if e.kind == "slot":
+                return self.slot(e.data[0], tuple(coord(c, walk) for c in e.data[1]), e.dtype)
+            args = tuple(map(walk, e.args))
+            if e.kind == "apply":
+                return self.apply(e.data, args, e.dtype)
+            if e.kind == "cast":
+                return self.cast(args[0], e.dtype)
+            if e.kind == "bitcast":
+                return self.bitcast(args[0], e.dtype)
+            if e.kind == "reduce":
+                return self.reduce(e.data[0], args[0], tuple(a for old in e.data[1] for a in renamed(old)), e.value)
+            if e.kind == "arg":
+                return self.arg(e.data[0], args[0], renamed(e.data[1])[0], e.value)
+            return self.scan(e.data[0], args[0], renamed(e.data[1])[0], e.data[2], e.data[3], e.value)
+
+        return [walk(r) for r in roots]
+
+    def substitute(self, roots: list[Expr], mapping: Mapping[Atom, Coord]) -> list[Expr]:
+        """The roots with atoms replaced by coordinates; a reduced atom may be renamed or split in several."""
+
+        def renamed(atom: Atom) -> tuple[Atom, ...]:
+            return tuple(t for t, _ in mapping[atom].terms if isinstance(t, Atom)) if atom in mapping else (atom,)
+
+        return self.rewrite(roots, lambda c, walk: c.substitute(mapping, walk), renamed)
+
+
+def walk_all(roots: list[Expr]) -> list[Expr]:
+    """All expressions below the roots, operands first; expressions inside run-time indices are included."""
+    order: list[Expr] = []
+    seen: set[Expr] = set()
+
+    def visit(e: Expr) -> None:
+        if e in seen:
+            return
+        seen.add(e)
+        for c in coords_of(e):
+            for d in data_of(c):
+                visit(d.expression)
+        for a in e.args:
+            visit(a)
+        order.append(e)
+
+    for r in roots:
+        visit(r)
+    return order
+
+
+def coords_of(e: Expr) -> v.Coords:
+    """The coordinates that an expression contains itself."""
+    if e.kind == "index":
+        return (e.data,)
+    if e.kind == "access":
+        return tuple(e.data[2])
+    return tuple(e.data[1]) if e.kind == "slot" else ()
+
+
+def data_of(c: Coord) -> list[Datum]:
+    """Run-time indices inside a coordinate."""
+    found: list[Datum] = []
+    for term, _ in c.terms:
+        if isinstance(term, Datum):
+            found.append(term)
+        elif not isinstance(term, Atom):
+            found += data_of(term.of)
+    return found
+
+
+@dataclass
+class Tracer:
+    """Values to expressions, over tensors that are in memory (`placed`: value → tensor name) and slots filled from outside."""
+
+    arena: Arena
+    placed: Mapping[int, str]
+    slots: frozenset[int] = frozenset()
+    memo: dict[tuple[int, v.Coords], Expr] = field(default_factory=dict)
+    pinned: frozenset[int] = frozenset()  # values to be computed here although they are placed: the roots themselves
+
+    def at(self, value: v.Value, coords: v.Coords) -> Expr:
+        """The element of a value at coordinates, in its compute dtype."""
+        key = (id(value), coords)
+        if key not in self.memo:
+            self.memo[key] = self._at(value, coords)
+        return self.memo[key]
+
+    def _at(self, value: v.Value, coords: v.Coords) -> Expr:
+        if id(value) in self.slots:
+            return self.arena.slot(value, coords, v.compute_dtype(value.dtype))
+        if id(value) in self.placed and id(value) not in self.pinned:
+            return self._load(self.placed[id(value)], value, coords)
+        handler = getattr(self, f"_{type(value).__name__.lower()}", None)
+        if handler is None:
+            raise MustRealise(value)
+        expr: Expr = handler(value, coords)
+        return expr
+
+    def _load(self, tensor: str, value: v.Value, coords: v.Coords) -> Expr:
+        access = self.arena.access(tensor, value.shape, coords, value.dtype)
+        return self.arena.cast(access, v.compute_dtype(value.dtype))
+
+    def _leaf(self, value: v.Leaf, coords: v.Coords) -> Expr:
+        return self._load(value.tensor, value, coords)
+
+    def _const(self, value: v.Const, coords: v.Coords) -> Expr:
+        return self.arena.const(value.value, v.compute_dtype(value.dtype))
+
+    def _position(self, value: v.Position, coords: v.Coords) -> Expr:
+        return self.arena.cast(self.arena.index(coords[value.axis]), v.compute_dtype(value.dtype))
+
+    def _map(self, value: v.Map, coords: v.Coords) -> Expr:
+        args = tuple(self.at(a, aligned(coords, value.shape, a.shape)) for a in value.args)
+        dtype = v.compute_dtype(value.dtype)
+        if value.op == "cast":
+            x = args[0]
+            if value.dtype in v.HALVES:  # an explicit conversion rounds; maths then goes on in f32
+                return x if _already(x, value.dtype) else self.arena.cast(self.arena.cast(x, value.dtype), DType.f32)
+            return self.arena.cast(x, dtype)
+        if value.op == "bitcast":
+            return self.arena.bitcast(args[0], dtype)
+        if value.compute is not None:
+            want = v.compute_dtype(value.compute)
+            first = 1 if value.op == "where" else 0
+            args = args[:first] + tuple(self.arena.cast(a, want) for a in args[first:])
+        return self.arena.apply(value.op, args, dtype)
+
+    def _view(self, value: v.View, coords: v.Coords) -> Expr:
+        source = value.source
+        inner = value.move(coords)
+        if value.fill is None:
+            return self.at(source, inner)
+        outside: list[tuple[Coord, str, int]] = []
+        for c, extent in zip(inner, source.shape, strict=True):
+            low, high = c.range()
+            if high < 0 or low >= extent:
+                return self.arena.const(value.fill, v.compute_dtype(value.dtype))
+            outside += [(c, "ge", 0)] if low < 0 else []
+            outside += [(c, "lt", extent)] if high >= extent else []
+        x = self.at(source, inner)
+        if not outside:
+            return x
+        inside: Expr | None = None
+        for c, op, bound in outside:
+            test = self.arena.apply(op, (self.arena.index(c), self.arena.const(bound, DType.i64)), DType.bool)
+            inside = test if inside is None else self.arena.apply("logical_and", (inside, test), DType.bool)
+        assert inside is not None
+        return self.arena.apply("where", (inside, x, self.arena.const(value.fill, x.dtype)), x.dtype)
+
+    def _fold(self, value: v.Fold, coords: v.Coords) -> Expr:
+        rest = list(coords)
+        inner: list[Coord] = []
+        atoms: list[Atom] = []
+        for axis, extent in enumerate(value.source.shape):
+            if axis in value.axes:
+                if extent != 1:
+                    atoms.append(Atom(extent))
+                inner.append(atom_coord(atoms[-1]) if extent != 1 else Coord(0))
+            else:
+                inner.append(rest.pop(0))
+        body = self.at(value.source, tuple(inner))
+        if value.dtype != value.source.dtype and value.op in ("sum", "prod"):
+            body = self.arena.cast(body, v.compute_dtype(value.dtype))
+        return self.arena.reduce(value.op, body, tuple(atoms), value)
+
+    def _argfold(self, value: v.ArgFold, coords: v.Coords) -> Expr:
+        atom = Atom(value.source.shape[value.axis], whole=True)
+        inner = (*coords[: value.axis], atom_coord(atom), *coords[value.axis :])
+        return self.arena.arg(value.op, self.at(value.source, inner), atom, value)
+
+    def _run(self, value: v.Run, coords: v.Coords) -> Expr:
+        atom = coords[value.axis].only_atom()
+        if atom is None or atom.extent != value.shape[value.axis]:
+            raise MustRealise(value)
+        if any(atom in c.atoms() for i, c in enumerate(coords) if i != value.axis):
+            raise MustRealise(value)
+        body = self.at(value.source, coords)
+        return self.arena.scan(value.op, body, atom, value.reverse, value.exclusive, value)
+
+    def _join(self, value: v.Join, coords: v.Coords) -> Expr:
+        position = coords[value.axis]
+        low, high = position.range()
+        start, chosen = 0, None
+        for part in value.parts:
+            stop = start + part.shape[value.axis]
+            if start < stop and low < stop and high >= start:  # this part can be met
+                within = Coord(0) if stop - start == 1 else position - start  # of a stack: no position to look at
+                inner = (*coords[: value.axis], within, *coords[value.axis + 1 :])
+                x = self.at(part, inner)
+                if chosen is None:
+                    chosen = x
+                else:
+                    here = self.arena.apply("ge", (self.arena.index(position), self.arena.const(start, DType.i64)), DType.bool)
+                    chosen = self.arena.apply("where", (here, x, chosen), x.dtype)
+            start = stop
+        assert chosen is not None
+        return chosen
+
+    def _lookup(self, value: v.Lookup, coords: v.Coords) -> Expr:
+        return self.at(value.source, self.positions(value, coords))
+
+    def positions(self, value: v.Lookup, coords: v.Coords) -> v.Coords:
+        """Where in its source a lookup reads."""
+
+        def read(which: int, at: v.Coords, extent: int) -> Coord:
+            index = self.arena.cast(self.at(value.indices[which], at), DType.i64)
+            zero = self.arena.const(0, DType.i64)
+            negative = self.arena.apply("lt", (index, zero), DType.bool)
+            wrapped = self.arena.apply("add", (index, self.arena.const(extent, DType.i64)), DType.i64)
+            return Coord(0, {Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent): 1})
+
+        return value.build(coords, read)
+
+
+def aligned(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...]) -> v.Coords:
+    """Coordinates of a broadcast source: axes align at the right, extent 1 stands still."""
+    skipped = len(shape) - len(source)
+    return tuple(Coord(0) if extent == 1 else c for c, extent in zip(coords[skipped:], source, strict=True))
+
+
+def _already(x: Expr, dtype: DType) -> bool:
+    return x.kind == "cast" and x.args[0].dtype == dtype

@@ -1,0 +1,59 @@
+"""Effort presets: the single source of defaults for how hard a job tries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kernelwright.core.errors import ConfigError
+
+EffortName = Literal["quick", "standard", "thorough"]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named,
+    `judge_seconds` what the judge may spend on trials and on rounds of the clock, each (beyond what it always does). With a model:
+    `designs` it may offer, `repairs` of each, `patches` before a rewrite, `improvements` of a kernel that is correct.
+    `tune_seconds` is what the search for a faster variant may take; none at quick."""
+
+    name: str
+    drafts: int
+    measured: int
+    judge_seconds: float
+    designs: int = 1
+    repairs: int = 2
+    patches: int = 2
+    improvements: int = 1
+    tune_seconds: float = 0.0
+
+
+PRESETS = {
+    "quick": Effort("quick", drafts=3, measured=1, judge_seconds=2.0),
+    "standard": Effort(
+        "standard", drafts=6, measured=3, judge_seconds=4.0, designs=3, repairs=3, improvements=2, tune_seconds=60
+    ),
+    "thorough": Effort("thorough", 12, 8, judge_seconds=5.0, designs=8, repairs=4, patches=3, improvements=3, tune_seconds=300),
+}
+
+
+def preset(name: str) -> Effort:
+    """The preset of this name, or one sentence that lists them."""
+    if name not in PRESETS:
+        raise ConfigError(f"effort {name!r} is unknown; choose one of {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+def seconds(text: str) -> float:
+    """`90`, `60s`, `5m`, `1h` as seconds."""
+    number, unit = (text[:-1], text[-1]) if text and text[-1] in UNITS else (text, "s")
+    try:
+        value = float(number) * UNITS[unit]
+    except ValueError:
+        value = -1.0
+    if not 0 < value < float("inf"):
+        raise ConfigError(f"budget {text!r} is not a duration; write for example 60s, 5m or 1h")
+    return value

@@ -1,0 +1,98 @@
+"""The Kernel noun: one self-contained Python file that defines `ModelNew`. In: a path or text. Out: source, hash, language.
+
+Nothing is run or imported here. The language is a guess from what the file uses; a caller who knows better says so.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from kernelwright.compiler.language import installed, language
+from kernelwright.core.errors import KernelFileError
+
+LARGEST_FILE = 4 << 20
+"""Bytes; a kernel file is source, not a container of data."""
+
+SIGNS = (
+    ("tilelang", re.compile(r"^\s*(import|from)\s+tilelang\b", re.MULTILINE)),
+    ("triton", re.compile(r"^\s*(import|from)\s+triton\b", re.MULTILINE)),
+    ("cuda_c", re.compile(r"__global__|cuda_sources\s*=")),
+    ("cpp", re.compile(r"load_inline|cpp_extension|extern \"C\"|g\+\+|clang\+\+|ctypes\.CDLL")),
+)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel file's text with its identity. Equal hashes mean the same kernel, wherever the file lies."""
+
+    path: str
+    name: str
+    source: str
+    hash: str
+    dsl: str
+
+    @classmethod
+    def from_path(cls, path: str | Path, *, dsl: str | None = None) -> Self:
+        """Read a kernel file; KernelFileError with one sentence for anything that is not one."""
+        file = Path(path)
+        try:
+            if file.is_dir():
+                raise KernelFileError(path, "this is a folder, not a kernel file")
+            if not file.exists():
+                raise KernelFileError(path, "there is no such file")
+            if not file.is_file():
+                raise KernelFileError(path, "this is not a regular file")
+            if file.stat().st_size > LARGEST_FILE:
+                raise KernelFileError(path, f"the file is larger than {LARGEST_FILE >> 20} MiB, which no kernel is")
+            source = file.read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise KernelFileError(path, "the file is not UTF-8 text") from error
+        except (OSError, ValueError) as error:
+            raise KernelFileError(path, f"the file cannot be read: {error}") from error
+        return cls.from_source(source, path=str(path), dsl=dsl)
+
+    @classmethod
+    def from_source(cls, source: str, *, path: str = "kernel.py", dsl: str | None = None) -> Self:
+        """A kernel from text, for those that were just written."""
+        digest = hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest()
+        return cls(path=path, name=Path(path).stem, source=source, hash=digest, dsl=dsl or guess_dsl(source))
+
+    @property
+    def sketch(self) -> str | None:
+        """The sketch that the file carries (`SKETCH = …`), if it is one of ours; read, never run."""
+        found = self._carried("SKETCH")
+        return found if isinstance(found, str) else None
+
+    @property
+    def options(self) -> dict[str, int]:
+        """The coder's options under which the file was written (`OPTIONS = …`); none: its defaults."""
+        found = self._carried("OPTIONS")
+        return {str(name): value for name, value in found.items() if type(value) is int} if isinstance(found, dict) else {}
+
+    def _carried(self, name: str) -> object:
+        """The literal that the file assigns to a name at its top level."""
+        try:
+            tree = ast.parse(self.source)
+            for node in tree.body:
+                if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
+                    return ast.literal_eval(node.value)
+        except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
+            return None
+        return None
+
+
+def guess_dsl(source: str) -> str:
+    """The language a file is written in, by the first sign found; plain Python when there is none. Languages of other packages
+    are asked first: what is particular to them may stand in a file beside ctypes or a compiler's name."""
+    known = {name for name, _ in SIGNS}
+    for name in installed():
+        if name not in known:
+            sign = getattr(language(name), "sign", None)
+            if sign and re.search(sign, source, re.MULTILINE):
+                return name
+    return next((name for name, sign in SIGNS if sign.search(source)), "python")

@@ -1,0 +1,227 @@
+"""A job from its start to its result: the built-in mind alone, or the whole team with the built-in kernel as its first seed.
+
+1. `best_draft`: the built-in mind's drafts, judged in the order of their promise until enough correct ones were timed.
+2. With models, `team.py` goes on from there; without, that is the result.
+3. The best kernel so far is on disk at every moment, every step is in the journal before the next one begins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from kernelwright.agents.team_models import Minds
+from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.verdict import Verdict
+from kernelwright.judge import Judge
+from kernelwright.run import attempts
+from kernelwright.run.attempts import Attempt
+from kernelwright.run.drafts import Draft, Drafter
+from kernelwright.run.folder import JobFolder
+from kernelwright.run.journal import Journal
+from kernelwright.run.memo import Memory
+from kernelwright.run.observer import Watch
+from kernelwright.run.workbench import Job, Workbench
+
+__all__ = ["Generated", "Job", "NothingFound", "generate"]
+
+Say = Callable[[str], None]
+PROPOSALS = 3
+"""Sketches of models that a search varies beside the designer's own."""
+Ending = tuple[Attempt, str, tuple[tuple[str, float], ...]]
+"""The best, why the run ended, and the path by which tuning came to it."""
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The result: the best draft and what the judge said of it; `tried` counts the kernels that were judged; `ended` says why the
+    team stopped, `author` who wrote the kernel ("builtin", "rules" for a model's sketch lowered by rule, "coder"); `path` are the
+    changes by which tuning became faster, each with the factor that it brought."""
+
+    draft: Draft
+    verdict: Verdict
+    tried: int
+    seconds: float
+    ended: str = ""
+    author: str = "builtin"
+    path: tuple[tuple[str, float], ...] = ()
+
+
+class NothingFound(KernelwrightError):
+    """No kernel came out of a run, with the reason."""
+
+    exit_code = 1
+
+
+def generate(
+    job: Job,
+    judge: Judge,
+    drafter: Drafter,
+    folder: JobFolder,
+    say: Say = lambda line: None,
+    *,
+    minds: Minds | None = None,
+    watch: Watch | None = None,
+) -> Generated:
+    """Run the job. The verdict of the result may be a rejection: then nothing better was found."""
+    started = time.monotonic()
+    watch = watch or Watch(say)
+    minds = minds or Minds()
+    journal = Journal(folder, minds.store, minds.run)
+    bench = Workbench(job, judge, drafter, minds.memory or Memory())
+    journal.step("start", job.task.name, {"task": job.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
+    try:
+        if minds.designer is None or minds.coder is None:
+            best, ended, path = _alone(bench, journal, folder, watch)
+        else:
+            best, ended, path = with_team(bench, journal, folder, watch, minds)
+    except KernelwrightError:
+        with suppress(KernelwrightError):  # where the disk is full, the end cannot be written either: the first error is told
+            journal.finish("failed", None)
+        raise  # anything else (Ctrl-C, a kill) leaves the run unfinished, to be resumed
+    journal.finish("done" if best.verdict.ok else "failed", best.kernel if best.verdict.ok else None)
+    tried = len(bench.verdicts)
+    draft = Draft(best.sketch, best.kernel)
+    return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author, path)
+
+
+def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Ending:
+    """The built-in mind: its best draft, or the kernel that was given, and what tuning makes of it."""
+    best = _first(bench, journal, folder, watch)
+    return _tuned(bench, journal, folder, watch, best)
+
+
+def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+    if bench.job.original is not None:
+        raise NothingFound(bench.job.original.refusal)
+    if bench.job.kernel:
+        return _given(bench, journal, folder, watch)
+    return best_draft(bench, journal, folder, watch)[0]
+
+
+def _tuned(
+    bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, best: Attempt, proposed: tuple[str, ...] = ()
+) -> Ending:
+    """What tuning makes of a kernel, where the job asks for it and speeds are measured: from the sketch of a kernel that was given, or
+    from the designer's own designs, and from what models proposed."""
+    job = bench.job
+    given = (best.sketch,) if job.kernel and best.sketch else ()
+    if not (job.tune_seconds and job.timing and best.verdict.timing is not None):
+        return best, "", ()
+    from kernelwright.search.tune import tune
+
+    sketches = tuple(dict.fromkeys(given + proposed))
+    tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches, own=not given)
+    found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
+    return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}", tuned.path
+
+
+def _given(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+    """The kernel that the run was started with, judged."""
+    from kernelwright.core.kernel import Kernel
+
+    kernel = Kernel.from_source(bench.job.kernel, dsl=bench.job.dsl)
+    watch.say("judging the given kernel")
+    verdict = bench.judged(kernel.source)
+    journal.step(
+        "judged",
+        f"the given kernel: {verdict.reason}",
+        {"kernel": kernel.source},
+        verdict.model_dump_json(),
+        status=str(verdict.status),
+    )
+    folder.keep(kernel.source, kernel.sketch or "", verdict)
+    return Attempt(1, 0, "", kernel.sketch or "", kernel.source, verdict, None)
+
+
+def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> tuple[Attempt, list[Attempt]]:
+    """The built-in mind's best kernel, and all that were judged. A rejected draft is put down with its reason, and the next tried."""
+    job = bench.job
+    watch.say("designing")
+    if job.timing:
+        bench.judge.prepare(job.task, job.dsl, job.target, compile_contender=job.compile_contender, contenders=job.contenders)
+    drafts = bench.drafts()
+    journal.step("designed", f"{len(drafts)} drafts of the built-in mind", result=drafts[0].sketch, notes=list(drafts[0].notes))
+    best: Attempt | None = None
+    judged: list[Attempt] = []
+    for number, draft in enumerate(_distinct(drafts), start=1):
+        enough = sum(attempt.verdict.ok for attempt in judged) >= job.effort.measured
+        if best is not None and (enough or (job.budget is not None and bench.seconds > job.budget)):
+            break
+        watch.say(f"judging draft {number} of {len(drafts)}")
+        verdict = bench.judged(draft.kernel)
+        journal.step(
+            "judged",
+            f"draft {number}: {verdict.reason}",
+            {"sketch": draft.sketch, "kernel": draft.kernel},
+            verdict.model_dump_json(),
+            status=str(verdict.status),
+            speedup=verdict.timing.speedup if verdict.timing else None,
+            author="builtin",
+        )
+        attempt = Attempt(number, 0, "builtin", draft.sketch, draft.kernel, verdict, True)
+        judged.append(attempt)
+        if best is None or attempts.better(verdict, best.verdict):
+            best = attempt
+            folder.keep(draft.kernel, draft.sketch, verdict)
+        watch.say(f"draft {number}: {verdict.status}")
+    assert best is not None, "a designer that has no draft raises"
+    return best, judged
+
+
+def with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, minds: Minds) -> Ending:
+    """The models go on from the seed; the last race names the best."""
+    from kernelwright.agents.finish_race import final_race
+    from kernelwright.agents.librarian import Librarian
+    from kernelwright.agents.team import Team
+
+    assert minds.designer is not None
+    assert minds.coder is not None
+    librarian = Librarian(bench, journal, minds.store, minds.knowledge)
+
+    def seed() -> Attempt:
+        return _first(bench, journal, folder, watch)
+
+    def keep(attempt: Attempt) -> None:
+        folder.keep(attempt.kernel, attempt.sketch, attempt.verdict)
+
+    team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, watch)
+    decision = team.run()
+    watch.say("the last race")
+    best = _here(bench, final_race(bench, journal, team.tried, team.seeded), team.tried)
+    if best is None:
+        if not team.tried:
+            raise NothingFound(f"{bench.job.task.path}: no kernel was found: {decision.reason}")
+        best = team.tried[-1]
+    keep(best)
+    ended = decision.reason
+    path: tuple[tuple[str, float], ...] = ()
+    if best.verdict.ok and best.author != "coder":
+        # What the rules lowered can be varied by them; a kernel that was written by hand is what it is.
+        rules = sorted(
+            (a for a in team.tried if a.verdict.ok and a.author == "rules"), key=lambda a: -(attempts.speed(a.verdict) or 0)
+        )
+        best, said, path = _tuned(bench, journal, folder, watch, best, tuple(a.sketch for a in rules[:PROPOSALS]))
+        ended = f"{ended}; {said}" if said else ended
+    if best.verdict.ok and best.design > 0:
+        librarian.learn_win(team.brief, best)
+    return best, ended, path
+
+
+def _here(bench: Workbench, best: Attempt | None, tried: list[Attempt]) -> Attempt | None:
+    """The winner by a verdict of this machine. Verdicts from a recording led the replay; the result is judged anew."""
+    others = sorted((a for a in tried if a.verdict.ok and a is not best), key=lambda a: -(attempts.speed(a.verdict) or 0.0))
+    for attempt in [best, *others] if best is not None else []:
+        if attempt.kernel not in bench.replayed:
+            return attempt
+        verdict = bench.judged_here(attempt.kernel)
+        if verdict.ok:
+            return replace(attempt, verdict=verdict)
+    return None
+
+
+def _distinct(drafts: list[Draft]) -> list[Draft]:
+    """The same code is not judged twice."""
+    return list({draft.kernel: draft for draft in drafts}.values())

@@ -1,0 +1,267 @@
+"""A migration from its start to its result, each step in the journal before the next begins.
+
+1. The sketch: carried by the kernel, or lifted from it (`lifting.py`). What cannot be lifted is refused, or left to models (`written.py`).
+2. The reference: the user's task, or a task made of the sketch.
+3. The source kernel before the judge (or recorded outputs against the sketch): does the sketch say what the source does?
+4. The sketch for the new device and language, lowered; candidates before the judge until one is correct. Where speeds are measured
+   and a re-scheduled sketch competes with the original one, the faster of both is the result.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from kernelwright.core import effort as efforts
+from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Track, Verdict
+from kernelwright.jobs.migrate import hardware, reference, worker
+from kernelwright.jobs.migrate.source import Carried, carried
+from kernelwright.jobs.migrate.worker import Candidate
+from kernelwright.judge import Judge, Status, offdevice
+from kernelwright.run import attempts
+from kernelwright.run.drafts import Drafter
+from kernelwright.run.folder import JobFolder
+from kernelwright.run.journal import Journal
+from kernelwright.run.memo import Memory
+from kernelwright.run.observer import Watch
+from kernelwright.run.workbench import Job, Workbench
+from kernelwright.sketch.nodes import LibraryCall
+from kernelwright.sketch.parse import parse
+
+if TYPE_CHECKING:
+    from kernelwright.jobs.migrate.order import MigrationOrder
+
+
+class NotMigrated(KernelwrightError):
+    """No kernel came out of a migration, with the reason."""
+
+    exit_code = 1
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a migration works with."""
+
+    judge: Judge
+    drafter: Drafter
+    folder: JobFolder
+    journal: Journal
+    memory: Memory
+    watch: Watch
+    store: Any = None
+    run: Any = None
+
+
+@dataclass(frozen=True)
+class Migrated:
+    """The result. `source` is the verdict on the kernel that was migrated, None where recorded outputs stood for it."""
+
+    kernel: str
+    sketch: str
+    verdict: Verdict
+    source: Verdict | None
+    chosen: Candidate
+    origin: str
+    reference: str
+    notes: tuple[str, ...]
+    seconds: float
+
+
+def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
+    """Run the order. The verdict of the result may be a rejection: then nothing better came out."""
+    from kernelwright.jobs.migrate import report
+
+    started = time.monotonic()
+    journal, watch = tools.journal, tools.watch
+    kernel = order.kernel
+    journal.step(
+        "start", f"{kernel.name}: {kernel.dsl} to {order.to}", {"kernel": kernel.source}, dsl=order.to, target=order.target
+    )
+    notes: list[str] = []
+    found, origin, source, init = carried(kernel), "carried", kernel.source, "[]"
+    if not found.texts:
+        from kernelwright.jobs.migrate.lifting import Unliftable, lifted
+
+        watch.say("lifting")
+        try:
+            lift = lifted(order, tools)
+        except Unliftable as refusal:
+            from kernelwright.jobs.migrate.written import written
+
+            return written(order, tools, refusal, started)
+        found, origin = Carried(lift.texts, ()), "lifted"
+        notes += lift.notes
+        inputs, source, init = lift.inputs, kernel.source + lift.wrapper, lift.init
+    else:
+        inputs = (order.inputs,) if order.inputs else ()
+    sketches = [parse(text) for text in found.texts]
+    journal.step("sketch", f"the sketch was {origin}", {"kernel": kernel.source}, found.texts[0], notes=notes)
+    names = _target(order.to, order.target)
+    target_notes = hardware.adapted(sketches, names)
+    notes += target_notes
+    track: Track = "hybrid" if any(isinstance(step, LibraryCall) for s in sketches for step in s.steps) else order.track
+    task, against = order.task, "the task" if order.task is not None else "the sketch, as a task"
+    timing = order.timing and order.task is not None
+    if order.timing and order.task is None:
+        notes.append("not timed: without a task there is no PyTorch module to be faster than")
+    if task is None:
+        task, before, found = _without_task(order, tools, track, source, found, inputs, init, notes, foreign=origin == "lifted")
+    else:
+        before = judged_source(order, tools, task, track, source, found.texts, notes)
+    watch.say("re-scheduling and lowering")
+    make = _offer(order, tools, task if order.task is not None else None, found, track, names)
+    if not make.candidates:
+        raise NotMigrated(f"{order.path}: {'; '.join(make.refusals)}")
+    notes += make.refusals
+    job = Job(task, order.to, track, efforts.preset("quick"), None, timing, order.compile_contender, order.target)
+    bench = Workbench(job, tools.judge, tools.drafter, tools.memory)
+    if timing:
+        tools.judge.prepare(task, order.to, order.target, compile_contender=order.compile_contender)
+    chosen, verdict = _best(bench, tools, make.candidates, notes)
+    made = Migrated(
+        chosen.kernel,
+        chosen.sketch,
+        verdict,
+        before,
+        chosen,
+        origin,
+        against,
+        tuple(notes),
+        round(time.monotonic() - started, 3),
+    )
+    write(tools.folder, "migration.md", report.markdown(order, made, found.texts[0]))
+    return made
+
+
+def _without_task(
+    order: MigrationOrder,
+    tools: Tools,
+    track: Track,
+    source: str,
+    found: Carried,
+    inputs: tuple[str, ...],
+    init: str,
+    notes: list[str],
+    *,
+    foreign: bool,
+) -> tuple[Task, Verdict | None, Carried]:
+    """The sketch as a task, and the source's verdict. A source that takes less than we thought of (other sizes, tensors that are not
+    contiguous) is held to what it takes, and the report says so."""
+    contiguous = False
+    while True:
+        task = _as_task(order, tools, found, inputs, init, contiguous)
+        try:
+            return task, judged_source(order, tools, task, track, source, found.texts, notes), found
+        except NotMigrated as error:
+            if foreign and not contiguous and "not contiguous" in str(error):
+                contiguous = True
+                notes.append("the source takes contiguous tensors only, so both were judged with those")
+            elif foreign and len(found.texts) > 1:
+                notes.append(f"judged at one shape only: {error}")
+                found = Carried(found.texts[:1], found.state)
+            else:
+                raise
+
+
+def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[str, ...], init: str, contiguous: bool) -> Task:
+    """The sketch as a task, kept beside the result."""
+    name = order.kernel.name
+    text = reference.task_text(name, found.sketches, found.state, inputs, init, contiguous=contiguous)
+    write(tools.folder, "core/task.py", text)
+    return Task.from_source(text, path=f"{name}_as_task.py")
+
+
+def judged_source(
+    order: MigrationOrder, tools: Tools, task: Task, track: Track, source: str, texts: tuple[str, ...], notes: list[str]
+) -> Verdict | None:
+    """The source kernel's verdict. Without a task it must be correct, else the sketch is not what the kernel computes."""
+    if order.golden:
+        from kernelwright.jobs.migrate import golden
+
+        cases = golden.compare(tools.drafter, order.golden, texts)
+        tools.journal.step("golden", f"the sketch gives the recorded outputs in {cases} cases", {"sketch": texts[0]})
+        notes.append(
+            f"the source was not run: {cases} recorded cases of {order.golden} stand for it, and the sketch reproduces them"
+        )
+        return None
+    tools.watch.say("judging the source kernel")
+    job = Job(task, order.dsl, track, efforts.preset("quick"), timing=False, compile_contender=False, target="auto")
+    verdict = Workbench(job, tools.judge, tools.drafter, tools.memory).judged(source)
+    facts = {"status": str(verdict.status), "author": "source"}
+    tools.journal.step("judged", f"the source kernel: {verdict.reason}", {"kernel": source}, verdict.model_dump_json(), **facts)
+    if verdict.ok:
+        return verdict
+    if order.task is not None:
+        notes.append(f"the source kernel itself is rejected ({verdict.status}): {verdict.reason}")
+    elif verdict.status in (Status.timed_out, Status.out_of_memory):
+        raise NotMigrated(f"{order.path}: the source kernel could not be compared with its sketch: {verdict.reason}")
+    else:
+        raise NotMigrated(f"{order.path}: the kernel does not do what its sketch says ({verdict.status}): {verdict.reason}")
+    return verdict
+
+
+def _offer(order: MigrationOrder, tools: Tools, task: Task | None, found: Carried, track: Track, target: str) -> worker.Offer:
+    def make() -> dict[str, Any]:
+        return worker.plan(tools.drafter, task, dsl=order.to, target=target, texts=found.texts, state=found.state, track=track)
+
+    key = {"sketches": list(found.texts), "dsl": order.to, "target": target, "task": task.hash if task else ""}
+    made = worker.offer(tools.memory.once("offer", key, make)[0])
+    for candidate in made.candidates:
+        tools.journal.step(
+            "scheduled",
+            f"{candidate.kind}: {'; '.join(candidate.changes) or 'nothing changed'}",
+            {"source": found.texts[0]},
+            candidate.sketch,
+        )
+    return made
+
+
+def _best(bench: Workbench, tools: Tools, candidates: tuple[Candidate, ...], notes: list[str]) -> tuple[Candidate, Verdict]:
+    """The first correct candidate; the fastest, where all of them are measured. A rejected one is told."""
+    best: tuple[Candidate, Verdict] | None = None
+    for number, candidate in enumerate(candidates, start=1):
+        if best is not None and best[1].ok and best[1].timing is None:
+            break
+        tools.watch.say(f"judging candidate {number} of {len(candidates)} ({candidate.kind})")
+        verdict = bench.judged(candidate.kernel)
+        tools.journal.step(
+            "judged",
+            f"{candidate.kind}: {verdict.reason}",
+            {"sketch": candidate.sketch, "kernel": candidate.kernel},
+            verdict.model_dump_json(),
+            status=str(verdict.status),
+            speedup=verdict.timing.speedup if verdict.timing else None,
+            author="builtin",
+        )
+        if not verdict.ok:
+            notes.append(f"{candidate.kind}: {verdict.status}: {verdict.reason}")
+        if best is None or attempts.better(verdict, best[1]):
+            if best is not None and best[1].ok:
+                notes.append(f"the {candidate.kind} sketch is faster than the {best[0].kind} one")
+            best = (candidate, verdict)
+            tools.folder.keep(candidate.kernel, candidate.sketch, verdict)
+    assert best is not None
+    if best[0].kind == "kept" and any(c.kind == "rescheduled" for c in candidates):
+        refused = next(c for c in candidates if c.kind == "rescheduled")
+        told = tuple(f"tried and left: {change}" for change in refused.changes)
+        best = (replace(best[0], kept=(*best[0].kept, *told)), best[1])
+    return best
+
+
+def _target(dsl: str, target: str) -> str:
+    """The name of the (first) target that a sketch is scheduled for."""
+    setting = offdevice.setting(dsl, target)
+    if setting is None:
+        return "cpu"
+    return setting.targets[0].name
+
+
+def write(folder: JobFolder, name: str, text: str) -> None:
+    """A file beside the result."""
+    try:
+        (folder.path / name).write_text(text)
+    except OSError as error:
+        raise KernelwrightError(f"{folder.path / name}: cannot write: {error.strerror or error}") from error

@@ -1,0 +1,79 @@
+"""What timed blocks give away: the candidate's lane beside eager's, which is known to be honest, in; a finding or nothing out.
+
+Every test compares with eager under the same conditions, and an accusation needs three quarters of the candidate's blocks against
+it: one loaded moment is no proof, and who cheats in fewer blocks than that does not move the median. What is done outside the timed
+calls is the smaller of wall and CPU time: waiting for a processor is no work, nor are threads that spin beside it (measured for the
+same copies under a load of 6: 1.2 to 2.4 ms, where the wall clock alone said 1.7 to 15). The clock asks twice (clock.py).
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import Any
+
+from kernelwright.judge.timing.contender import Block, Lane
+from kernelwright.judge.timing.statistics import lower_quartile, upper_quartile
+
+Finding = dict[str, Any]
+
+CLOCK_SLACK, CLOCK_SHARE = 0.0005, 0.5
+"""How far a block's claim must be behind the wall clock to be an accusation. Less gains nothing: the clock takes the larger."""
+
+SLOW_READ = 6e9
+"""Bytes a second at which one core fetches outputs from memory while others use it too. Eager's may still lie in the cache; those of
+a kernel with streaming stores do not, and that is no crime. Such outputs are guarded by the floor: they cannot be written for nothing."""
+
+
+def cheating(reason: str) -> Finding:
+    """A finding that ends the verdict."""
+    return {"status": "cheating", "reason": reason}
+
+
+def suspicion(candidate: Lane, eager: Lane, impossible: float) -> Finding | None:
+    """The first of six questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
+    mine, theirs = candidate.blocks, eager.blocks
+    if candidate.busy_windows >= 2:
+        return cheating("background work: the process kept computing while no call was running")
+    if _clock_is_off(mine, theirs):
+        claimed, wall = (median(getattr(block, name) for block in mine) * 1e3 for name in ("claimed", "wall"))
+        return cheating(f"its clock is off: calls claimed {claimed:.2f} ms but took {wall:.2f} ms on the wall clock")
+    if _works_while_preparing(mine, theirs):
+        return cheating("work outside the timed calls: receiving its inputs takes it far longer than it takes eager")
+    if _works_while_handing_over(candidate, eager):
+        return cheating("outputs were computed after the timed calls: handing them over took it far longer than it takes eager")
+    if _moves_work(mine, theirs):
+        return cheating("work was moved between timed calls: the first call of a block takes nearly all of the block's time")
+    fastest = median(block.seconds for block in mine)
+    if fastest < impossible:
+        return cheating(
+            f"faster than the hardware allows: {fastest * 1e6:.1f} µs a call, the floor is {impossible * 1e6:.1f} µs"
+        )
+    return None
+
+
+def _clock_is_off(mine: list[Block], theirs: list[Block]) -> bool:
+    gap = lower_quartile([block.wall - block.claimed for block in mine])
+    usual = upper_quartile([block.wall - block.claimed for block in theirs])
+    return gap > 3 * usual + CLOCK_SLACK + CLOCK_SHARE * median(block.wall for block in mine)
+
+
+def _works_while_preparing(mine: list[Block], theirs: list[Block]) -> bool:
+    extra = lower_quartile([block.preparing for block in mine]) - 1.3 * upper_quartile([block.preparing for block in theirs])
+    return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in mine)
+
+
+def _works_while_handing_over(candidate: Lane, eager: Lane) -> bool:
+    """Outputs that are computed only when they are asked for: handing over a block's takes the block's own time again."""
+    if not candidate.handing or not eager.handing:
+        return False
+    extra = lower_quartile(candidate.handing) - 1.2 * upper_quartile(eager.handing) - eager.handed_bytes / SLOW_READ
+    return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in candidate.blocks)
+
+
+def _moves_work(mine: list[Block], theirs: list[Block]) -> bool:
+    """One call that does the work of those after it. Waking threads makes a first call slower too, but by microseconds. Blocks of
+    few calls tell nothing, and a hiccup may have cut some short: those that are long enough decide, if they are the most."""
+    long = [block for block in mine if block.calls >= 4]
+    if 2 * len(long) < len(mine) or median(block.claimed for block in long) < 0.0005:
+        return False
+    return lower_quartile([block.first for block in long]) > 0.7 and median(block.first for block in theirs) < 0.5

@@ -1,0 +1,111 @@
+"""The first run of a reference: what goes in and comes out, how long it takes, what it has to move and compute.
+
+In: a reference and a seed. Out: the facts that the plan, the clock and the roofline work with, as one dictionary that can travel;
+or a TaskError for a task that cannot be judged at all (random, nothing but NaN).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from kernelwright.core.errors import TaskError
+from kernelwright.core.task import tree
+from kernelwright.judge.reference import numerics
+from kernelwright.judge.reference.reference import Reference
+
+LONG = 0.5
+"""Seconds of a call that need not be measured again: a network of several seconds is run no more often than the facts need."""
+
+
+def first_run(reference: Reference, seed: int) -> tuple[dict[str, Any], float]:
+    """The facts, and how much of the output is NaN on the task's own inputs."""
+    loaded, task = reference.loaded, reference.loaded.task
+    workloads = loaded.draw(seed)
+    for inputs in workloads[1:]:
+        reference.native(inputs)
+    outputs, work = reference.measured(workloads[0])
+    started = time.perf_counter()
+    returned, given_away = reference.native_tree(workloads[0])
+    seconds = time.perf_counter() - started
+    again = [(name, leaf) for name, leaf in tree.leaves(returned, "output") if isinstance(leaf, torch.Tensor)]
+    if any(not _same(one, two) for (_, one), (_, two) in zip(outputs, again, strict=True)):
+        raise TaskError(task.path, "forward is random: two runs on the same inputs differ")
+    nan_share = _nan_share(outputs)
+    if nan_share == 1.0:
+        raise TaskError(task.path, "the reference returns nothing but NaN on its own inputs")
+    state = reference.model.state_dict()
+    aliases = _aliases(returned, given_away)
+    del returned, given_away, again  # a large task's outputs are not held twice while the rest is found out
+    given = tree.tensors(workloads[0])
+    floats = [tensor for _, tensor in outputs if tensor.is_floating_point()] or [t for t in given if t.is_floating_point()]
+    facts = {
+        "task": task.name,
+        "hash": task.hash,
+        "inputs": tree.describe(workloads[0]),
+        "outputs": tree.describe([tensor for _, tensor in outputs]),
+        "shapes": len(workloads),
+        "parameters": sum(value.numel() for value in reference.model.parameters()),
+        "input_bytes": _bytes(given),
+        "output_bytes": _bytes([tensor for _, tensor in outputs]),
+        "parameter_bytes": _bytes(list(state.values())),
+        "flops": work.flops,
+        "longest_reduction": work.reach,
+        "operators": sorted(work.operators),
+        "dtype": str(floats[0].dtype).removeprefix("torch.") if floats else "int64",
+        "eager_seconds": seconds,
+        "state": {name: list(value.shape) for name, value in state.items()},
+        "seed": seed,
+        "aliases_inputs": aliases,
+    }
+    del outputs, floats
+    if seconds <= LONG:
+        facts["eager_seconds"] = _eager_seconds(reference, workloads[0])
+    return facts, nan_share
+
+
+def _aliases(output: Any, inputs: list[Any]) -> bool:
+    """Whether the reference returned (a view of) an input: then a kernel may do so too."""
+    places = {tensor.untyped_storage().data_ptr() for tensor in tree.tensors(inputs)}
+    return any(tensor.numel() and tensor.untyped_storage().data_ptr() in places for tensor in tree.tensors(output))
+
+
+def _eager_seconds(reference: Reference, inputs: list[Any]) -> float:
+    """Best of a few calls: a rough figure for planning, not a measurement."""
+    best, spent = float("inf"), 0.0
+    for _ in range(5):
+        copies = tree.transform(inputs, lambda tensor: tensor.clone())
+        started = time.perf_counter()
+        reference.loaded.forward(reference.model, copies)
+        best = min(best, time.perf_counter() - started)
+        spent += time.perf_counter() - started
+        if spent > LONG:
+            break
+    return best
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Equal but for roundings: libraries may add up in another order when memory is aligned otherwise."""
+    if left.shape != right.shape or torch.equal(left, right):
+        return bool(left.shape == right.shape)
+    if not left.is_floating_point():
+        return float((left != right).double().mean()) <= 0.01
+    apart = size = 0.0
+    with numerics.one_thread():
+        for piece in numerics.pieces(left.shape):
+            one, two = (side[piece].double().nan_to_num(0.0, 0.0, 0.0) for side in (left, right))
+            apart += float((one - two).square().sum())
+            size += float(one.square().sum())
+    return apart <= 1e-4 * size
+
+
+def _nan_share(outputs: list[tuple[str, Any]]) -> float:
+    floats = [tensor for _, tensor in outputs if tensor.is_floating_point() and tensor.numel()]
+    total = sum(tensor.numel() for tensor in floats)
+    return sum(int(torch.isnan(tensor).sum()) for tensor in floats) / total if total else 0.0
+
+
+def _bytes(tensors: list[Any]) -> int:
+    return int(sum(tensor.numel() * tensor.element_size() for tensor in tensors))

@@ -1,0 +1,312 @@
+"""The referee: the trusted process that knows the task. Requests come in over a channel, inputs, expected facts and findings
+go out.
+
+`Referee` is the plain object (tests use it without a process); `serve` puts it behind a channel. Requests, by `op`:
+
+- `open`         {path, source, class_name, seed?}    → {facts} and the constructor's arguments as a bundle
+- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state;
+  or {mode: "seed", seed, finding}, where a finding means that the kernel has no room for a weight
+- `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
+- `draw`         {trial}                              → {header} and the inputs as a bundle
+- `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
+- `flags`        {}                                   → {flags}: what the task cannot tell
+- `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
+- `check_timed`  {call, header, probe_header, whole}, fds → {finding} for one call of the last timed draw
+
+Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
+user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags, `facts.py` the
+first run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections import OrderedDict
+from typing import Any
+
+from kernelwright.core.errors import TaskError
+from kernelwright.core.task import Task
+from kernelwright.core.task.footprint import available_bytes
+from kernelwright.core.task.load import load_task, require_outputs
+from kernelwright.judge.honesty import null_kernels
+from kernelwright.judge.reference import numerics
+from kernelwright.judge.reference.expect import Expectation, Finding
+from kernelwright.judge.reference.facts import first_run
+from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
+from kernelwright.judge.reference.inputs import CONSTANT
+from kernelwright.judge.reference.reference import MEMORY, Reference
+from kernelwright.judge.reference.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
+from kernelwright.judge.reference.trials import Planner, Trial
+from kernelwright.judge.reference.weights import constants, randomised
+from kernelwright.judge.timing import freshen, stopwatch
+from kernelwright.workers import bundle
+from kernelwright.workers.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
+
+CHEAP_DRAW = 0.05
+"""Seconds for one set of inputs up to which every timed block has a base of its own."""
+REMEMBERED_BYTES = 1 << 30
+"""Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
+
+SAMPLES_KEPT = 3
+"""Of the first trials of a large task; most tasks are told from null candidates by one or two of them."""
+
+
+class Referee:
+    """One task under judgement. `seed` decides construction and every draw; it is secret unless given."""
+
+    def __init__(self, task: Task, seed: int | None = None) -> None:
+        self.task = task
+        self.seed = secrets.randbits(48) if seed is None else seed
+        self.loaded = load_task(task)
+        needed = self.loaded.require_memory()
+        if needed.peak >= LARGE_BYTES:
+            map_large_blocks()
+        self.reference = Reference(self.loaded, self.loaded.construct(self.seed))
+        self.trials: list[Trial] = []
+        self.budget = 5.0
+        self._timed: list[list[Any]] = []
+        self._timed_base: list[Any] | None = None
+        self._draw_seconds = 0.0
+        self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
+        self._samples: dict[Trial, Expectation | None] = {}
+        self.facts, self._nan_share = first_run(self.reference, self.seed)
+        self.reach = self.facts["longest_reduction"]
+        self.sampled_rows = self._rows_to_sample()
+        if not self.sampled_rows and needed.widened > available_bytes():
+            self.reference.refusal = MEMORY
+
+    def expect(self, trial: Trial) -> Expectation:
+        """The expectation of a trial, remembered while memory allows."""
+        if trial in self._memory:
+            self._memory.move_to_end(trial)
+            return self._memory[trial]
+        self._make_room()
+        reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
+        made = self._made(trial.draw(self.reference), reach, trial.label, trial.seed, trial.workload)
+        self._memory[trial] = made
+        if len(self._samples) < SAMPLES_KEPT:
+            self._samples[trial] = made.strictest if made.strictest is not made else None
+        return made
+
+    def _strictest(self, trial: Trial) -> Expectation:
+        """What a null candidate has to pass: of a large trial, the sample that outlived it."""
+        return self._samples.get(trial) or self.expect(trial).strictest
+
+    def _make_room(self) -> None:
+        """Forget the oldest trials until one more of their size fits; done before it is made, since a large one counts."""
+        held = [item.nbytes for item in self._memory.values()]
+        while held and sum(held) + max(held) > REMEMBERED_BYTES:
+            held.pop(0)
+            self._memory.popitem(last=False)
+
+    def weights(self, names: dict[str, list[int]] | None) -> tuple[str, dict[str, Any] | None]:
+        """Send state by name where the candidate's state has all names and shapes of the reference; otherwise both sides are
+        constructed under one seed. The reference is set accordingly."""
+        own = self.reference.model.state_dict()
+        fits = names is not None and all(list(names.get(name, [-1])) == list(value.shape) for name, value in own.items())
+        self._memory.clear()
+        self._samples.clear()
+        if not fits or not own:
+            self.reference.set_weights(self.loaded.construct(self.seed).state_dict())
+            return "seed", None
+        # Another seed than the candidate was constructed under: what it copied from its weights in __init__ is stale now.
+        state = randomised(self.loaded.construct(self.seed + 1), self.seed + 2)
+        self.reference.set_weights(state)
+        return "names", state
+
+    def unheard(self, names: dict[str, list[int]] | None) -> Finding | None:
+        """Under the seed convention constant weights (an affine 1 and 0) cannot be varied. A kernel that has no tensor of
+        such a weight's shape cannot be using it: that is a finding."""
+        room = [list(shape) for shape in (names or {}).values()]
+        for name in constants(self.reference.model):
+            shape = list(self.reference.model.state_dict()[name].shape)
+            if shape not in room:
+                reason = f"the kernel ignores {name}: it has no parameter or buffer of shape {shape} that could hold it"
+                return {"status": "wrong_values", "reason": reason, "mismatch": None}
+            room.remove(shape)
+        return None
+
+    def plan(self, budget_s: float) -> list[Trial]:
+        """Choose the trials for about this many seconds of the referee's work."""
+        self.budget = budget_s
+        self.trials = Planner(self.reference, self.facts["shapes"], self.expect, self.seed ^ 0x5EED).plan(budget_s)
+        return self.trials
+
+    def draw(self, trial: int) -> list[Any]:
+        """The inputs of a planned trial. Its answer is computed with them, and waits: to draw a gigabyte again takes seconds."""
+        return self.expect(self.trials[trial]).inputs
+
+    def check(self, trial: int, outputs: Any, inputs_after: list[Any] | None) -> Finding | None:
+        """What is wrong with a candidate's answer to a planned trial, or None."""
+        return self.expect(self.trials[trial]).check(outputs, inputs_after)
+
+    def flags(self) -> list[str]:
+        """What the planned trials cannot tell apart. Dear tasks are asked by their sample: half precision on a CPU is slow."""
+        self._timed = []
+        chosen = self.trials or [Trial(self.seed)]
+        return null_kernels.flags(self.reference, (self._strictest(trial) for trial in chosen)) + self._own_flags()
+
+    def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
+        """Input sets for one timed block: the task's own distribution, changed anew for every block and call. Where drawing is cheap,
+        each block starts from a draw of its own: what remembers a base and finds out what was done to it is wrong, too."""
+        self._make_room()
+        self._timed = []
+        if self._timed_base is None or self._draw_seconds < CHEAP_DRAW:
+            started = time.perf_counter()
+            self._timed_base = self.loaded.draw(seed)[0]
+            self._draw_seconds = time.perf_counter() - started
+        base = self._timed_base
+        if freshen.changes_anything(base):
+            self._timed = [freshen.freshen(base, seed + call) for call in range(calls)]
+        else:
+            self._timed = [self.loaded.draw(seed + call)[0] for call in range(calls)]
+        return self._timed
+
+    def check_timed(self, call: int, outputs: Any, probe: dict[str, Any]) -> Finding | None:
+        """Hold the outputs of a timed call against the reference, and what was read right after the call against now."""
+        if stopwatch.still_working(probe):
+            return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
+        label = "the inputs of a timed call"
+        reach = numerics.effective_reach(self.reach)
+        return self._made(self._timed[call], reach, label, self.seed + call, 0).check_outputs(outputs)
+
+    def _rows_to_sample(self) -> int:
+        eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
+        if eager <= DEAR_SECONDS and size < LARGE_BYTES:
+            return 0
+        return rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager, size)
+
+    def _made(self, inputs: list[Any], reach: int, label: str, seed: int, workload: int) -> Expectation:
+        if self.sampled_rows and workload == 0:
+            return SampledExpectation(self.reference, inputs, reach, label=label, count=self.sampled_rows, seed=seed)
+        return Expectation(self.reference, inputs, reach, label=label)
+
+    @property
+    def truth(self) -> str:
+        """What candidates are measured against, in words."""
+        if self.reference.refusal:
+            return "native"
+        return f"fp64 for {self.sampled_rows} samples of the batch, native for the rest" if self.sampled_rows else "fp64"
+
+    def _own_flags(self) -> list[str]:
+        found = []
+        if self._nan_share > 0:
+            found.append(f"the reference returns NaN in {100 * self._nan_share:.3g} % of its output on its own inputs")
+        if self.reference.refusal:
+            found.append(
+                f"the reference cannot be run in fp64 ({self.reference.refusal}), so torch's own result is the measure"
+            )
+        return found
+
+
+def serve(channel: Channel) -> None:
+    """Entry of the referee's process: answer requests until the parent is gone."""
+    service = _Service()
+    while True:
+        try:
+            message, fds = channel.receive(None)
+        except ChannelClosed:
+            return
+        packed: list[int] = []
+        try:
+            reply, packed = service.answer(message, fds)
+        except TaskError as error:
+            reply = {"ok": False, "task_error": str(error), "error": {"type": "TaskError", "message": str(error)}}
+        except ChannelGarbage as error:
+            reply = {"ok": True, "finding": {"status": "cheating", "reason": f"a forged answer: {error}", "mismatch": None}}
+        except Exception as error:
+            reply = {"ok": False, "error": {"type": type(error).__name__, "message": str(error)[:500]}}
+        try:
+            channel.send(reply, packed)
+        except ChannelClosed:
+            return
+        finally:
+            close_all(packed)
+            close_all(fds)
+
+
+class _Service:
+    """The requests of the module's docstring, one method each."""
+
+    def __init__(self) -> None:
+        self.referee: Referee | None = None
+
+    def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        """The reply and the descriptors that go with it, which the caller closes after sending."""
+        op = str(message.get("op"))
+        if op == "open":
+            return self.open(message)
+        if self.referee is None:
+            raise ValueError("no task has been opened")
+        handler = {
+            "weights": self.weights,
+            "plan": self.plan,
+            "draw": self.draw,
+            "check": self.check,
+            "flags": self.flags,
+            "draw_timed": self.draw_timed,
+            "check_timed": self.check_timed,
+        }.get(op)
+        if handler is None:
+            raise ValueError(f"unknown request {op!r}")
+        return handler(self.referee, message, fds)
+
+    def open(self, message: Message) -> tuple[Message, list[int]]:
+        task = Task.from_source(message["source"], path=message["path"], class_name=message.get("class_name") or "Model")
+        self.referee = Referee(task, message.get("seed"))
+        arguments = [list(self.referee.loaded.init_args), self.referee.loaded.init_kwargs]
+        try:
+            packed = bundle.pack(arguments)
+        except TypeError as error:
+            raise TaskError(task.path, f"get_init_inputs gives a value that cannot be passed on: {error}") from error
+        return {"ok": True, "facts": self.referee.facts, "header": packed.header}, [packed.fd]
+
+    def weights(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        mode, state = referee.weights(message.get("names"))
+        if state is None:
+            return {"ok": True, "mode": mode, "seed": referee.seed, "finding": referee.unheard(message.get("names"))}, []
+        packed = bundle.pack(state)
+        return {"ok": True, "mode": mode, "header": packed.header}, [packed.fd]
+
+    def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        trials = referee.plan(float(message.get("budget_s") or 5.0))
+        listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
+        return {"ok": True, "trials": listed, "reference": referee.truth}, []
+
+    def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        packed = bundle.pack(referee.draw(int(message["trial"])))
+        return {"ok": True, "header": packed.header}, [packed.fd]
+
+    def check(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        outputs = bundle.unpack(message["header"], fds[0])
+        after = bundle.unpack(message["after_header"], fds[1]) if message.get("after_header") else None
+        return {"ok": True, "finding": referee.check(int(message["trial"]), outputs, after)}, []
+
+    def flags(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        return {"ok": True, "flags": referee.flags()}, []
+
+    def draw_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        packed = bundle.pack(referee.draw_timed(int(message["calls"]), int(message["seed"])))
+        return {"ok": True, "header": packed.header}, [packed.fd]
+
+    def check_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        outputs = bundle.unpack(message["header"], fds[0])
+        probe = bundle.unpack(message["probe_header"], fds[1])
+        call = int(message["call"])
+        if message.get("whole"):
+            if type(outputs) is not list or len(outputs) <= call:
+                reason = "a timed block handed over fewer outputs than it made calls"
+                return {"ok": True, "finding": {"status": "cheating", "reason": reason, "mismatch": None}}, []
+            outputs = outputs[call]
+        return {"ok": True, "finding": referee.check_timed(call, outputs, probe)}, []
+
+
+def warm() -> None:
+    """Import and run once what every referee needs, in the template: later workers inherit it by forking."""
+    source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x @ x, -1)\n"
+    source += "def get_inputs():\n    return [torch.randn(8, 8)]\n"
+    referee = Referee(Task.from_source(source, path="warm.py"), 0)
+    referee.plan(0.1)
+    require_outputs(referee.task, referee.reference.model(*referee.draw(0)))

@@ -1,0 +1,155 @@
+"""Which trials a task gets: the reference and a time budget in, a list of trials out.
+
+Always the task's own distribution under several seeds (at least three), every shape it offers, then other distributions and one
+non-contiguous layout, as many as the budget allows (at least two distributions in all where the task has a float input). A
+distribution is used only where the reference stays finite and nearly as well conditioned as on its own inputs; if it is not
+defined below zero, positive values are tried, then one input alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.core.errors import TaskError
+from kernelwright.core.task import tree
+from kernelwright.judge.reference import inputs as drawing
+from kernelwright.judge.reference.expect import Expectation
+from kernelwright.judge.reference.reference import Reference
+
+SEEDS = 3
+MOST_SEEDS = 4
+ILL = 4096.0
+"""Units of rounding that torch itself may be off, on the average, for a distribution to count as well conditioned."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One set of inputs, by recipe: the same trial always draws the same values."""
+
+    seed: int
+    workload: int = 0
+    distribution: str = "own"
+    positive: bool = False
+    only: int | None = None
+    strided: bool = False
+    touched: bool = False
+    """The same inputs as the untouched trial of this seed, but for a few dozen elements: for kernels that recognise inputs."""
+
+    @property
+    def label(self) -> str:
+        """The trial in words."""
+        words = "the task's own inputs" if self.distribution == "own" else f"{self.distribution} inputs"
+        if self.positive:
+            words = f"positive {words}"
+        words += ", a few elements changed" if self.touched else ""
+        return words + (f", shape {self.workload}" if self.workload else "") + (", not contiguous" if self.strided else "")
+
+    def draw(self, reference: Reference) -> list[Any]:
+        """The inputs. The generators of torch, numpy and random are seeded anew."""
+        drawn = reference.loaded.draw(self.seed)[self.workload]
+        if self.distribution != "own":
+            other = drawing.redistribute(drawn, self.distribution, self.seed + 1, positive=self.positive, only=self.only)
+            drawn = other if other is not None else drawn
+        if self.touched:
+            drawn = drawing.touched(drawn, self.seed + 3)
+        if self.strided:
+            drawn = drawing.strided(drawn, self.seed + 2) or drawn
+        return drawn
+
+
+@dataclass(frozen=True)
+class Own:
+    """What the task's own inputs are like, without the inputs: a large task's are not kept while other trials are tried."""
+
+    real: tuple[int, ...]
+    """The float inputs by position among the tensors, the largest last."""
+    odd: tuple[float, float]
+    error: float
+
+    @classmethod
+    def of(cls, expectation: Expectation) -> Own:
+        tensors = tree.tensors(expectation.inputs)
+        real = [index for index, tensor in enumerate(tensors) if drawing.kind(tensor) in ("real", "probability")]
+        real.sort(key=lambda index: int(tensors[index].numel()))
+        return cls(tuple(real), expectation.odd_shares(), expectation.relative_error())
+
+
+class Planner:
+    """Chooses trials. `expect` gives a trial's expectation (and may remember it), `seed` is the secret behind all seeds."""
+
+    def __init__(self, reference: Reference, workloads: int, expect: Callable[[Trial], Expectation], seed: int) -> None:
+        self.reference = reference
+        self.workloads = workloads
+        self.expect = expect
+        self.dice = random.Random(seed)
+
+    def plan(self, budget: float) -> list[Trial]:
+        """The trials, in the order in which they should be run: those that tell most come first. The budget is in seconds of
+        processor time, so that a busy machine does not make the judge milder."""
+        started = time.process_time()
+        own = [Trial(self._seed(), workload) for workload in range(self.workloads)]
+        own += [Trial(self._seed()) for _ in range(SEEDS - 1)]
+        first = time.process_time()
+        base = Own.of(self.expect(own[0]))
+        cost = time.process_time() - first
+        others: list[Trial] = []
+        for name in self._order():
+            spent = time.process_time() - started + 2.0 * cost * (len(own) + len(others))
+            if len(others) >= 1 and spent > budget:
+                break
+            trial = self._legal(name, base)
+            if trial is not None:
+                others.append(trial)
+        elsewhere = Trial(self._seed(), strided=True)
+        if self._strides_fit(elsewhere):
+            others.insert(min(2, len(others)), elsewhere)
+        if time.process_time() - started + 2.0 * cost * (len(own) + len(others)) < budget:
+            own += [Trial(self._seed()) for _ in range(MOST_SEEDS - SEEDS)]
+        touched = dataclasses.replace(own[0], touched=True)
+        return [own[0], touched, *others[:1], *own[1:], *others[1:]]
+
+    def _order(self) -> list[str]:
+        """The most telling ones first, the rest in an order nobody can foresee."""
+        names = list(drawing.DISTRIBUTIONS)
+        rest = names[3:]
+        self.dice.shuffle(rest)
+        return names[:3] + rest
+
+    def _legal(self, name: str, base: Own) -> Trial | None:
+        """A trial of this distribution on which the reference is sound, or None."""
+        seed = self._seed()
+        if not base.real:
+            return None
+        tries = [Trial(seed, distribution=name)]
+        if name in drawing.POSITIVE:
+            tries.append(Trial(seed, distribution=name, positive=True))
+        if len(base.real) > 1:
+            tries.append(Trial(seed, distribution=name, only=base.real[-1]))
+        return next((trial for trial in tries if self._sound(trial, base)), None)
+
+    def _sound(self, trial: Trial, base: Own) -> bool:
+        try:
+            expectation = self.expect(trial)
+        except TaskError:
+            return False
+        (nan, infinite), (own_nan, own_infinite) = expectation.odd_shares(), base.odd
+        if nan > own_nan or infinite > 1.5 * own_infinite:
+            return False
+        return expectation.relative_error() <= max(ILL, 16 * base.error)
+
+    def _strides_fit(self, trial: Trial) -> bool:
+        """Whether the reference takes non-contiguous inputs at all (`view` does not)."""
+        try:
+            inputs = trial.draw(self.reference)
+            self.reference.native(inputs)
+        except TaskError:
+            return False
+        return any(not tensor.is_contiguous() for tensor in tree.tensors(inputs))
+
+    def _seed(self) -> int:
+        return self.dice.getrandbits(48)

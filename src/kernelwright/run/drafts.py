@@ -1,0 +1,172 @@
+"""The built-in Designer and Coder as a worker: a task in, drafts (sketch and kernel file) out, best guess first.
+
+`Drafter` is the parent's side and imports no torch. `serve` is the worker's side: forked from the judge's template, it executes the
+task file, captures the module, designs and lowers. A task that crashes or hangs costs only this worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from kernelwright.compiler.language import BornState
+from kernelwright.core import errors
+from kernelwright.core.task import Task
+from kernelwright.workers.channel import Channel, ChannelClosed, ChannelError
+from kernelwright.workers.fork_server import Template
+from kernelwright.workers.limits import GIB, Limits
+from kernelwright.workers.worker import Worker
+
+DESIGN_SECONDS = 300.0
+READY = "kernelwright.run.preload"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the drafts are for."""
+
+    dsl: str
+    track: str = "pure"
+    effort: str = "quick"
+    count: int = 3
+
+
+@dataclass(frozen=True)
+class Draft:
+    """One design and the kernel it was lowered to. `predicted_ms` is the cost model's guess."""
+
+    sketch: str
+    kernel: str
+    notes: tuple[str, ...] = ()
+    predicted_ms: float | None = None
+
+
+class Drafter:
+    """Asks a fresh worker for drafts of each task. Has a template process of its own, because a designer needs torch.export
+    imported (seconds), which the judge's template must not have. Use as a context manager; it starts in the background."""
+
+    def __init__(self) -> None:
+        self._template = Template(preload=(READY,))
+        self._starting = threading.Thread(target=self._start, daemon=True)
+
+    def __enter__(self) -> Drafter:
+        self._starting.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starting.join()
+        self._template.close()
+
+    def _start(self) -> None:
+        # A template that cannot start is told by the first spawn, in the caller's thread.
+        with contextlib.suppress(errors.KernelwrightError):
+            self._template.start()
+
+    def drafts(self, task: Task, request: Request, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
+        """Raises what the worker met (TaskError, UnsupportedOperator, …) as the same error, in one sentence."""
+        message = {
+            "task": self.task_message(task),
+            "dsl": request.dsl,
+            "track": request.track,
+            "effort": request.effort,
+            "count": request.count,
+        }
+        try:
+            reply = self.ask("run.drafts:serve", message, timeout=timeout)
+        except ChannelError as error:
+            raise errors.KernelwrightError(f"{task.path}: designing a kernel did not finish: {error}") from error
+        if not reply.get("ok"):
+            raise DraftError(str(reply.get("error")), int(reply.get("exit_code", 2)))
+        return [
+            Draft(item["sketch"], item["kernel"], tuple(item["notes"]), item.get("predicted_ms")) for item in reply["drafts"]
+        ]
+
+    def open(self, entry: str) -> Worker:
+        """A worker of one's own that runs `entry` ("room.module:function") until it is stopped."""
+        return self._template.spawn(entry, sandboxed=False, limits=Limits(memory=64 * GIB))
+
+    def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        """One request to a fresh worker that runs `entry` ("agents.module:function"). A worker that ends without an answer is a
+        ChannelClosed with the reason."""
+        worker = self.open(entry)
+        try:
+            return worker.request(message, timeout=timeout)[0]
+        except ChannelClosed as error:
+            raise ChannelClosed(str(worker.exit_reason(wait=0.5))) from error
+        finally:
+            worker.stop()
+
+    @staticmethod
+    def task_message(task: Task) -> dict[str, str]:
+        """A task as it travels to a worker."""
+        return {"path": task.path, "source": task.source, "class_name": task.class_name}
+
+
+class DraftError(errors.KernelwrightError):
+    """An error that was met in the drafting worker, with its own sentence and exit code."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+def serve(channel: Channel) -> None:
+    """The worker: answers one request."""
+    message, _ = channel.receive(None)
+    try:
+        channel.send({"ok": True, "drafts": _make(message)})
+    except errors.KernelwrightError as error:
+        # A sketch that the language cannot express is no fault of the task: there is no kernel, which is an answer.
+        code = 1 if isinstance(error, errors.SketchError) else error.exit_code
+        channel.send({"ok": False, "error": str(error), "exit_code": code})
+    except Exception as error:
+        channel.send({"ok": False, "error": describe_failure("the built-in designer", error), "exit_code": 1})
+
+
+def describe_failure(who: str, error: Exception) -> str:
+    """One sentence for a failure that nobody foresaw, with its place; the traceback goes to the worker's output."""
+    import traceback
+
+    traceback.print_exception(error)
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    first = (str(error).strip().splitlines() or [""])[0][:300]
+    return f"{who} failed: {type(error).__name__}: {first} ({where.filename.rpartition('/')[2]}:{where.lineno})"
+
+
+def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
+    from kernelwright.compiler.designer import design_task
+    from kernelwright.compiler.language import language
+    from kernelwright.core.task.load import load_task
+    from kernelwright.sketch.print import to_source
+
+    task = Task.from_source(**message["task"])
+    coder = language(message["dsl"])
+    state = state_of(load_task(task))
+    drafts = []
+    for design in design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])[: message["count"]]:
+        drafts.append(
+            {
+                "sketch": to_source(design.sketch),
+                "kernel": coder.lower(design.sketch, state=state, shapes=design.shapes),
+                "notes": list(design.notes),
+                "predicted_ms": design.cost * 1e3,
+            }
+        )
+    return drafts
+
+
+def state_of(loaded: Any) -> BornState:
+    """The reference's state_dict in outline, so that a kernel file can take its values under the same names, and how its constructor
+    draws them, so that the same seed gives the same values."""
+    from kernelwright.core.task.initialisation import birth
+
+    model = loaded.construct(0)
+    parameters = dict(model.named_parameters())
+    entries = [
+        (name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), name not in parameters)
+        for name, tensor in model.state_dict().items()
+    ]
+    born = birth(loaded) if entries else None
+    return BornState(entries, born.statements, born.values) if born is not None else BornState(entries)

@@ -1,0 +1,1 @@
+"""Integer expressions over symbolic sizes: the one algebra of indices."""

@@ -1,0 +1,54 @@
+"""Coordinates are exact: whatever is simplified has the same value for every position."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernelwright.compiler.graph.coords import Atom, Coord, Div, Mod, atom_coord, flatten, unflatten
+
+
+def value(c: Coord, at: dict[Atom, int]) -> int:
+    total = c.offset
+    for term, k in c.terms:
+        if isinstance(term, Div):
+            total += k * (value(term.of, at) // term.by)
+        elif isinstance(term, Mod):
+            total += k * (value(term.of, at) % term.by)
+        elif isinstance(term, Atom):
+            total += k * at[term]
+    return total
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.integers(1, 6), st.integers(-8, 8)), min_size=1, max_size=3),
+    st.integers(-20, 20),
+    st.integers(1, 12),
+    st.integers(1, 5),
+)
+def test_division_and_remainder_are_exact(terms: list[tuple[int, int]], offset: int, by: int, again: int) -> None:
+    atoms = [Atom(extent) for extent, _ in terms]
+    c = sum((atom_coord(a) * k for a, (_, k) in zip(atoms, terms, strict=True)), Coord(offset))
+    for position in itertools.product(*(range(a.extent) for a in atoms)):
+        at = dict(zip(atoms, position, strict=True))
+        plain = value(c, at)
+        assert value(c // by, at) == plain // by
+        assert value(c % by, at) == plain % by
+        assert value((c // by) // again, at) == plain // by // again
+        assert value((c // by) * by + c % by, at) == plain
+        low, high = (c // by).range()
+        assert low <= plain // by <= high
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=4), st.data())
+def test_reshaping_there_and_back_is_nothing(shape: list[int], data: st.DataObject) -> None:
+    size = math.prod(shape)
+    divisor = data.draw(st.sampled_from([d for d in range(1, size + 1) if size % d == 0]))
+    coords = tuple(atom_coord(Atom(e)) for e in shape)
+    there = unflatten(flatten(coords, tuple(shape)), (divisor, size // divisor))
+    assert flatten(there, (divisor, size // divisor)) == flatten(coords, tuple(shape))
