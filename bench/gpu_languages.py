@@ -2,7 +2,8 @@
 
     python bench/gpu_languages.py --dsl triton,cuda_c,tilelang core fused --scale 0.12 --target a100,h100 --out bench/results
 
-Each task is scaled down (core/task/scale.py: the same code path at sizes that an interpreter can run), designed, lowered and judged at track
+Each task is scaled down (core/task/scale.py: the same code path at sizes that an interpreter can run), designed, lowered and
+judged at track
 pure, in one language after the other. One line a task goes to DSL.jsonl in --out at once; a run that is started again continues with
 what is missing. `--report FILE…` prints the table of such files.
 """

@@ -28,7 +28,7 @@ from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import open_folder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 
 KERNELS = Path(__file__).parents[1] / "tests" / "lift"
 FOLDERS = {"triton": "triton", "tilelang": "tilelang", "cuda_c": "cuda"}
@@ -90,7 +90,7 @@ def run(languages: list[str], wanted: str, rows: Path) -> list[dict[str, Any]]:
     found = [json.loads(line) for line in rows.read_text().splitlines()] if rows.is_file() else []
     done = {(row["kernel"], row["from"], row["to"]) for row in found}
     with ExitStack() as stack:
-        tools = {"judge": stack.enter_context(Judge()), "drafter": stack.enter_context(Drafter()), "watch": Watch()}
+        tools = {"judge": stack.enter_context(Judge()), "drafter": stack.enter_context(Drafter()), "observer": Observer()}
         for dsl in languages:
             for path in sorted((KERNELS / FOLDERS[dsl] / "kernels").glob("*.py")):
                 recall = Recall()

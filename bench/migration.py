@@ -116,12 +116,12 @@ def migrated(family: str, name: str, source: str) -> list[dict[str, Any]]:
 
 def child(name: str, folder: Path, seconds: int) -> None:
     """Runs the kernels of one language beside their tasks' references; a line for each, before and after it."""
-    stage: Any = None
+    runtime: Any = None
     if name != "cpp":
         from kernelwright.target import Target
 
-        stage = importlib.import_module(f"kernelwright.compiler.backends.{name}.runtime")
-        stage.install(asdict(Target.load("h100")))
+        runtime = importlib.import_module(f"kernelwright.compiler.backends.{name}.runtime")
+        runtime.install(asdict(Target.load("h100")))
 
     def late(*_: Any) -> None:
         raise TimeoutError(f"not done in {seconds} s")
@@ -131,7 +131,7 @@ def child(name: str, folder: Path, seconds: int) -> None:
         print(json.dumps({"file": path.name, "result": "crashed"}), flush=True)
         signal.alarm(seconds)
         try:
-            result = compared(json.loads(path.read_text()), path.with_suffix(".kernel.py"), stage)
+            result = compared(json.loads(path.read_text()), path.with_suffix(".kernel.py"), runtime)
         except Exception as error:
             result = f"failed: {type(error).__name__}: {error}"[:200]
         finally:
@@ -140,7 +140,7 @@ def child(name: str, folder: Path, seconds: int) -> None:
         print(json.dumps({"file": path.name, "result": result}), flush=True)
 
 
-def compared(row: dict[str, str], file: Path, stage: Any) -> str:
+def compared(row: dict[str, str], file: Path, runtime: Any) -> str:
     """`same`, or how a kernel's results differ from those of the reference."""
     import torch
 
@@ -149,14 +149,14 @@ def compared(row: dict[str, str], file: Path, stage: Any) -> str:
     from kernelwright.sketch.interpret.compare import difference
 
     torch.manual_seed(0)
-    loaded = load_task(Task.from_source(row["reference"], path="core/task.py"))
+    loaded = load_task(Task.from_source(row["reference"], path="task.py"))
     reference, (inputs, *_) = loaded.construct(0), loaded.draw(0)
     file.write_text(row["kernel"])
     spec = importlib.util.spec_from_file_location(f"kernel_{file.name.partition('.')[0]}", file)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    with stage.scene(calling=False) if stage else nullcontext():
+    with runtime.context(calling=False) if runtime else nullcontext():
         spec.loader.exec_module(module)
         model = module.ModelNew(*loaded.init_args, **loaded.init_kwargs)
     moved = {
@@ -167,7 +167,7 @@ def compared(row: dict[str, str], file: Path, stage: Any) -> str:
     leaves, copied = torch.utils._pytree.tree_leaves, torch.utils._pytree.tree_map
     with torch.no_grad():
         wanted = reference(*copied(lambda x: x.clone() if isinstance(x, torch.Tensor) else x, inputs))
-        with stage.scene(calling=True) if stage else nullcontext():
+        with runtime.context(calling=True) if runtime else nullcontext():
             got = model(*inputs)
     reasons = [difference(a, b)[1] for a, b in zip(leaves(wanted), leaves(got), strict=True)]
     return next((f"wrong: {reason}" for reason in reasons if reason), "same")

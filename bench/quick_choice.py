@@ -24,10 +24,10 @@ from kernelwright.compiler.schedule.sketch_builder import tensors_of
 from kernelwright.core.errors import KernelwrightError
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
-from kernelwright.judge.timing.race import FINAL, Heat
+from kernelwright.judge.timing.race import FINAL, Race
 from kernelwright.run.drafts import Drafter
 from kernelwright.search.point import Point
-from kernelwright.search.worker import Station
+from kernelwright.search.worker import SearchWorker
 from kernelwright.sketch.dtypes import WIDTH
 from kernelwright.sketch.nodes import Int, Kernel
 from kernelwright.sketch.parse import parse
@@ -42,7 +42,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
     line: Line = {"suite": suite, "task": task.name, "family": task.family, "date": date.today().isoformat()}
     whole = Task.from_source(task.source, path=f"{task.name}.py")
     try:
-        with Station(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
+        with SearchWorker(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
             written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
             notes = [axes.note for axes in station.designs]
         spending = {made.code for made, note in zip(written, notes, strict=True) if made is not None and "spends" in note}
@@ -51,7 +51,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
         large = [made for made in codes if made not in small]
         if len(small) < 2 or written[0] is None:
             return {**line, "designs": len(small)}
-        with Heat(judge, whole) as heat:
+        with Race(judge, whole) as heat:
             places = heat.race([made.kernel for made in (*small, *large)], FINAL)
     except KernelwrightError as error:
         return {**line, "error": str(error)}

@@ -27,8 +27,8 @@ from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
 
 if TYPE_CHECKING:
-    from kernelwright.judge.timing.race import Heat
-    from kernelwright.search.worker import Station
+    from kernelwright.judge.timing.race import Race
+    from kernelwright.search.worker import SearchWorker
 
 SPACES = (
     "core/gelu", "core/softmax", "core/layer_norm", "core/max_pool_2d", "core/cumsum", "core/gemm_odd", "core/conv_2d",
@@ -76,21 +76,21 @@ def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     """Bring one space to its end: what is not in the lines yet is measured and written."""
     from kernelwright.core.task import Task
     from kernelwright.judge import Judge
-    from kernelwright.judge.timing.race import FINAL, Heat
+    from kernelwright.judge.timing.race import FINAL, Race
     from kernelwright.run.drafts import Drafter
-    from kernelwright.search.worker import Station
+    from kernelwright.search.worker import SearchWorker
     from kernelwright.suites import load
 
     suite, name = title.split("/")
     row = next(row for row in load(suite) if row.name == name)
     task = Task.from_source(row.source, path=f"{name}.py")
-    with Drafter() as drafter, Station(drafter, task, dsl="cpp", track="pure", effort="standard") as station:
+    with Drafter() as drafter, SearchWorker(drafter, task, dsl="cpp", track="pure", effort="standard") as station:
         space = small(station.designs[0], most)
         table, kernels = written(station, space)
     own = table[Point.of(0, space.defaults)]
     times: dict[str, float | None] = {own: 1.0}
     times |= {line["code"]: line["relative"] for line in lines if line["space"] == title and line.get("code") in kernels}
-    with Judge() as judge, Heat(judge, task) as heat:
+    with Judge() as judge, Race(judge, task) as heat:
         rest = [code for code in kernels if code not in times]
         for first in range(0, len(rest), HEAT):
             for code, relative in raced(heat, kernels, [own, *rest[first : first + HEAT]]).items():
@@ -109,7 +109,7 @@ def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     write(out, lines, {**line, "date": date.today().isoformat(), "load": round(os.getloadavg()[0], 1)})
 
 
-def written(station: Station, space: Axes) -> tuple[Table, dict[str, str]]:
+def written(station: SearchWorker, space: Axes) -> tuple[Table, dict[str, str]]:
     """Every point as a kernel; and the kernels by their code."""
     table: Table = {}
     kernels: dict[str, str] = {}
@@ -122,7 +122,7 @@ def written(station: Station, space: Axes) -> tuple[Table, dict[str, str]]:
     return table, kernels
 
 
-def raced(heat: Heat, kernels: dict[str, str], codes: list[str]) -> dict[str, float | None]:
+def raced(heat: Race, kernels: dict[str, str], codes: list[str]) -> dict[str, float | None]:
     """Times relative to the first of them; None for what could not run."""
     own, *others = heat.race([kernels[code] for code in codes])
     if own.seconds is None:

@@ -18,7 +18,7 @@ SOURCE = "import tilelang\n\n\nclass ModelNew:\n    pass  # an algorithm of its 
 
 def migrated(folder: Path, answers: list[Line], *more: str) -> tuple[int, list[str]]:
     (folder / "kernel.py").write_text(SOURCE)
-    (folder / "core/task.py").write_text(TASK)
+    (folder / "task.py").write_text(TASK)
     with serving(answers) as script:
         arguments = ["--to", "cpp", "--model", script.url, "--no-timing", "--out", str(folder / "out"), "--json", *more]
         return run(["migrate", str(folder / "kernel.py"), *arguments]), script.asks
@@ -31,7 +31,7 @@ def migrated(folder: Path, answers: list[Line], *more: str) -> tuple[int, list[s
 def test_models_write_what_cannot_be_lifted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], answers: list[Line], kind: str
 ) -> None:
-    code, asks = migrated(tmp_path, answers, "--task", str(tmp_path / "core/task.py"))
+    code, asks = migrated(tmp_path, answers, "--task", str(tmp_path / "task.py"))
     told = json.loads(capsys.readouterr().out)
     assert code == 0, told
     assert told["verdict"]["status"] == "correct"
@@ -42,7 +42,7 @@ def test_models_write_what_cannot_be_lifted(
 
 @pytest.mark.slow
 def test_a_models_wrong_kernel_is_no_migration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _ = migrated(tmp_path, [block(MALFORMED), block(MALFORMED), block(ZEROS)], "--task", str(tmp_path / "core/task.py"))
+    code, _ = migrated(tmp_path, [block(MALFORMED), block(MALFORMED), block(ZEROS)], "--task", str(tmp_path / "task.py"))
     told = json.loads(capsys.readouterr().out)
     assert code == 1
     assert told["verdict"]["status"] != "correct"

@@ -39,7 +39,7 @@ def wait_for(condition: object, seconds: float = 240.0) -> None:
 
 
 def test_killed_in_the_middle_and_resumed_without_paying_twice(tmp_path: Path) -> None:
-    (tmp_path / "core/task.py").write_text(TASK)
+    (tmp_path / "task.py").write_text(TASK)
     held: list[bool] = [True]
 
     def slowly(prompt: str) -> str:
@@ -49,7 +49,7 @@ def test_killed_in_the_middle_and_resumed_without_paying_twice(tmp_path: Path) -
 
     with serving([block(MISDESIGNED), slowly, block(SKETCH)]) as script:
         common = ["--model", script.url, "--no-timing", "--out", str(tmp_path / "out"), "--json"]
-        started = command(tmp_path, "generate", str(tmp_path / "core/task.py"), *common)
+        started = command(tmp_path, "generate", str(tmp_path / "task.py"), *common)
         try:
             wait_for(lambda: len(script.asks) == 2 or started.poll() is not None)
             assert started.poll() is None, started.communicate()[1].decode()
@@ -103,9 +103,9 @@ def small_model(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.timeout(900)
 def test_a_hopeless_model_ends_in_order_with_the_built_in_kernel(small_model: str, tmp_path: Path) -> None:
-    (tmp_path / "core/task.py").write_text(SOFTMAX)
+    (tmp_path / "task.py").write_text(SOFTMAX)
     common = ["--model", small_model, "--max-tokens", "10000", "--no-compile", "--out", str(tmp_path / "out"), "--json"]
-    out, err = command(tmp_path, "generate", str(tmp_path / "core/task.py"), *common).communicate(timeout=880)
+    out, err = command(tmp_path, "generate", str(tmp_path / "task.py"), *common).communicate(timeout=880)
     result = json.loads(out)
     assert result["verdict"]["status"] == "correct", err.decode()
     assert result["author"] == "builtin", "nonsense never passes"

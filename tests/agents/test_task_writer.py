@@ -15,7 +15,7 @@ from kernelwright.agents.task_writer import TaskNotWritten, write_task
 from kernelwright.cli.main import run
 from kernelwright.core.errors import TaskError
 from kernelwright.core.task import Task
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 
 CODE = '''
 import math
@@ -164,15 +164,15 @@ def get_init_inputs():
 
 
 @pytest.fixture(scope="module")
-def template() -> Iterator[Template]:
-    with Template() as template:
-        yield template
+def server() -> Iterator[ForkServer]:
+    with ForkServer() as server:
+        yield server
 
 
-def test_prose_becomes_a_task_after_its_errors_went_back(template: Template, tmp_path: Path) -> None:
+def test_prose_becomes_a_task_after_its_errors_went_back(server: ForkServer, tmp_path: Path) -> None:
     hostile = GOOD.replace("return [48]", f"open({str(tmp_path / 'proof')!r}, 'w').write('x'); return [48]")
     model = Scripted(["I would rather not.", hostile, GOOD])
-    written = write_task("RMS norm, 16 rows of 48", model, template)
+    written = write_task("RMS norm, 16 rows of 48", model, server)
     assert written.asked == 3
     assert written.description.facts["outputs"] == "float32[16, 48]"
     assert "RMS norm, 16 rows of 48" in model.asks[0].user
@@ -180,9 +180,9 @@ def test_prose_becomes_a_task_after_its_errors_went_back(template: Template, tmp
     assert not (tmp_path / "proof").exists(), "what a model wrote runs in the sandbox only"
 
 
-def test_a_model_that_never_manages_is_one_sentence(template: Template) -> None:
+def test_a_model_that_never_manages_is_one_sentence(server: ForkServer) -> None:
     with pytest.raises(TaskNotWritten, match="no usable task after 3 answers"):
-        write_task("anything", Scripted(["no"]), template)
+        write_task("anything", Scripted(["no"]), server)
 
 
 def test_prose_without_a_model_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from material import BROKEN, CHEAT, KERNEL, MALFORMED, MISDESIGNED, PATCH, SKETC
 from scripted import Line, Script, serving
 
 from kernelwright.agents.models import Ledger, Limits, Model, open_model
-from kernelwright.agents.team_models import Minds
+from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.effort import Effort
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Status
@@ -21,7 +21,7 @@ from kernelwright.judge import Judge
 from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import open_folder
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 from kernelwright.run.proof import recount
 from kernelwright.store import RunRecord, Store
 
@@ -52,7 +52,7 @@ class Stage:
     drafter: Drafter
     folder: Path
     store: Store
-    watch: Watch = field(default_factory=Watch)
+    observer: Observer = field(default_factory=Observer)
 
     def run(
         self, script: Script, source: str = TASK, effort: Effort = DESIGN, *, timing: bool = False, limits: Limits | None = None,
@@ -63,13 +63,18 @@ class Stage:
         spec = f"replay:{replay}" if replay else script.url
         model: Model = open_model(spec, store=self.store, limits=limits, record=record, ledger=Ledger(limits))
         run = self.store.resume(resume) if resume else self.store.begin({"command": "generate"})
-        minds = Minds(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
+        minds = TeamModels(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
         job = Job(
-            Task.from_source(source, path="core/task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
+            Task.from_source(source, path="task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
         )
         try:
             result = generate(
-                job, self.judge, self.drafter, open_folder(self.folder / "out", "task", "cpp"), minds=minds, watch=self.watch
+                job,
+                self.judge,
+                self.drafter,
+                open_folder(self.folder / "out", "task", "cpp"),
+                minds=minds,
+                observer=self.observer,
             )
         finally:
             model.close()
@@ -88,7 +93,7 @@ def kinds(record: RunRecord) -> list[str]:
 
 def test_a_right_design_at_the_first_try(stage: Stage) -> None:
     said: list[str] = []
-    stage.watch = Watch(text=said.append)
+    stage.observer = Observer(text=said.append)
     with serving([block(SKETCH)]) as script:
         result, record = stage.run(script)
     assert result.verdict.status is Status.correct
@@ -192,12 +197,12 @@ def test_a_run_that_was_stopped_in_the_middle_goes_on_and_pays_no_call_twice(sta
         if line.startswith("repair design"):
             raise Killed
 
-    stage.watch = Watch(say=stop)
+    stage.observer = Observer(say=stop)
     with serving([block(MISDESIGNED), block(SKETCH)]) as script:
         with pytest.raises(Killed):
             stage.run(script)
         broken = stage.store.runs()[0]
-        stage.watch = Watch()
+        stage.observer = Observer()
         result, record = stage.run(script, resume=broken.id)
     assert result.verdict.ok
     assert len(script.asks) == 2
@@ -241,8 +246,8 @@ def test_a_recording_replays_anywhere_and_its_winner_is_judged_again(stage: Stag
 
 
 def test_a_right_sketch_tells_what_goes_into_a_wrong_element(stage: Stage) -> None:
-    seen = recount(stage.drafter, Task.from_source(TASK, path="core/task.py"), SKETCH, "output", (3, 5))
+    seen = recount(stage.drafter, Task.from_source(TASK, path="task.py"), SKETCH, "output", (3, 5))
     assert seen.startswith("y[3, 5] is stored by line ")
     assert "at i = 3:" in seen
     assert re.search(r"factor: \[0, 0\] = [23] of 1x1", seen)
-    assert recount(stage.drafter, Task.from_source(TASK, path="core/task.py"), SKETCH, "output[1]", (3, 5)) == ""
+    assert recount(stage.drafter, Task.from_source(TASK, path="task.py"), SKETCH, "output[1]", (3, 5)) == ""

@@ -23,8 +23,8 @@ def get_inputs():
 def task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    (tmp_path / "core/task.py").write_text(TASK)
-    return tmp_path / "core/task.py"
+    (tmp_path / "task.py").write_text(TASK)
+    return tmp_path / "task.py"
 
 
 def test_it_writes_a_kernel_that_verify_accepts(task: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -119,7 +119,7 @@ def test_a_misspelt_key_names_file_and_key(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
-    task = tmp_path / "core/task.py"
+    task = tmp_path / "task.py"
     task.write_text(
         "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x)\n"
         "def get_inputs():\n    return [torch.randn(8)]\ndef get_init_inputs():\n    return []\n"

@@ -40,7 +40,7 @@ returns("y")
 
 @pytest.fixture
 def task(tmp_path: Path) -> str:
-    path = tmp_path / "core/task.py"
+    path = tmp_path / "task.py"
     path.write_text(TASK)
     return str(path)
 

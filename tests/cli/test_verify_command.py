@@ -35,18 +35,18 @@ WRONG = RIGHT.replace("v * 2 + 1", "v * 2")
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    (tmp_path / "core/task.py").write_text(TASK)
+    (tmp_path / "task.py").write_text(TASK)
     (tmp_path / "right.py").write_text(RIGHT)
     (tmp_path / "wrong.py").write_text(WRONG)
     return tmp_path
 
 
 def test_a_right_kernel_is_0_and_a_wrong_one_1(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["verify", str(files / "core/task.py"), str(files / "right.py"), "--no-timing", "--json"]) == 0
+    assert run(["verify", str(files / "task.py"), str(files / "right.py"), "--no-timing", "--json"]) == 0
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["status"] == "correct"
     assert verdict["timing"] is None
-    assert run(["verify", str(files / "core/task.py"), str(files / "wrong.py"), "--no-timing"]) == 1
+    assert run(["verify", str(files / "task.py"), str(files / "wrong.py"), "--no-timing"]) == 1
     assert "wrong_values" in capsys.readouterr().out
 
 
@@ -70,7 +70,7 @@ def test_every_setting_reaches_the_judge(files: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("kernelwright.judge.verify.Judge", Listening)
     for name, value in {"THREADS": "3", "CLOCK_SECONDS": "1.5", "TRACK": "hybrid", "TIMING": "0", "COMPILE": "0"}.items():
         monkeypatch.setenv(f"KERNELWRIGHT_{name}", value)
-    assert run(["verify", str(files / "core/task.py"), str(files / "right.py"), "--json"]) == 0
+    assert run(["verify", str(files / "task.py"), str(files / "right.py"), "--json"]) == 0
     expected = {"threads": 3, "budget_s": 1.5, "track": "hybrid", "timing": False, "compile_contender": False}
     assert given == {**expected, "target": "cpu"}
 
@@ -87,7 +87,7 @@ def test_every_setting_reaches_the_judge(files: Path, monkeypatch: pytest.Monkey
 def test_a_request_that_cannot_be_met_is_2(
     files: Path, extra: list[str], words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["verify", str(files / "core/task.py"), str(files / "right.py"), *extra]) == 2
+    assert run(["verify", str(files / "task.py"), str(files / "right.py"), *extra]) == 2
     assert words in capsys.readouterr().err
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.agents.team_models import Minds
+from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.effort import preset, seconds
 from kernelwright.core.errors import ConfigError, KernelwrightError, StoreError
 from kernelwright.core.task import Task
@@ -79,7 +79,7 @@ def drafter() -> Iterator[Drafter]:
 
 
 def make(source: str, judge: Judge, drafter: Drafter, folder: JobFolder) -> Generated:
-    task = Task.from_source(source, path="core/task.py")
+    task = Task.from_source(source, path="task.py")
     return generate(Job(task, "cpp", "pure", preset("quick"), timing=False), judge, drafter, folder)
 
 
@@ -97,15 +97,15 @@ def test_a_kernel_is_made_judged_and_written(source: str, judge: Judge, drafter:
 
 def test_an_operator_without_a_schedule_is_told_by_name(drafter: Drafter) -> None:
     with pytest.raises(KernelwrightError, match=r"svd.* is not supported by the built-in designer yet") as caught:
-        drafter.drafts(Task.from_source(UNKNOWN, path="core/task.py"), Request("cpp"))
+        drafter.drafts(Task.from_source(UNKNOWN, path="task.py"), Request("cpp"))
     assert caught.value.exit_code == 1
 
 
 def test_a_task_that_dies_while_it_is_designed_costs_only_its_worker(drafter: Drafter) -> None:
     source = NORM.replace("return [torch.randn(13, 40)]", "import os; os._exit(3)")
     with pytest.raises(KernelwrightError, match="exited with code 3"):
-        drafter.drafts(Task.from_source(source, path="core/task.py"), Request("cpp"))
-    assert drafter.drafts(Task.from_source(NORM, path="core/task.py"), Request("cpp"))
+        drafter.drafts(Task.from_source(source, path="task.py"), Request("cpp"))
+    assert drafter.drafts(Task.from_source(NORM, path="task.py"), Request("cpp"))
 
 
 def result(status: Status, speedup: float | None = None) -> Verdict:
@@ -161,4 +161,4 @@ def test_where_the_end_cannot_be_written_either_the_first_error_is_told(tmp_path
     job = Job(Task.from_source(NORM), "cpp", "pure", preset("quick"), timing=False)
     nobody: Any = None
     with pytest.raises(StoreError, match=r"^store\.sqlite: the disk is full$"):
-        generate(job, nobody, nobody, folder, minds=Minds(memory=Memory("r", Full())))
+        generate(job, nobody, nobody, folder, minds=TeamModels(memory=Memory("r", Full())))

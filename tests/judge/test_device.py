@@ -1,4 +1,5 @@
-"""Kernels on a device. None is attached here, so torch's module for the CPU stands for it: placing, cold calls, both clocks, rivals and the
+"""Kernels on a device. None is attached here, so torch's module for the CPU stands for it: placing, cold calls, both clocks,
+baselines and the
 lock run as they do there; only events and the second-level cache are a stand-in of this file."""
 
 from __future__ import annotations
@@ -186,4 +187,4 @@ def test_triton_launches_only_on_what_its_package_is_for(monkeypatch: pytest.Mon
 def test_where_cann_is_reaches_a_sandboxed_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASCEND_OPP_PATH", "/opt/cann/opp")
     assert sandbox.environment("/home/kernel")["ASCEND_OPP_PATH"] == "/opt/cann/opp"
-    assert fork_server.Template()._environment()["ASCEND_OPP_PATH"] == "/opt/cann/opp"
+    assert fork_server.ForkServer()._environment()["ASCEND_OPP_PATH"] == "/opt/cann/opp"

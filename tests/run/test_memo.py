@@ -62,10 +62,10 @@ def test_a_recording_without_findings_is_replayed_with_new_ones_and_a_damaged_on
 
 
 def test_an_order_is_plain_data_and_comes_back_the_same() -> None:
-    order = Order("core/task.py", "class Model: pass\n", "Model", model="mailbox:letters", budget=60.0)
+    order = Order("task.py", "class Model: pass\n", "Model", model="mailbox:letters", budget=60.0)
     assert Order.from_json(order.as_json()) == order
     assert order.uses_models
-    assert not Order("core/task.py", "class Model: pass\n", "Model").uses_models
+    assert not Order("task.py", "class Model: pass\n", "Model").uses_models
 
 
 @pytest.mark.parametrize("job", [{"command": "verify"}, {"command": "generate", "colour": "red"}])

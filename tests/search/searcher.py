@@ -22,7 +22,7 @@ from kernelwright.run.attempts import Attempt
 from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 from kernelwright.run.workbench import Job, Workbench
 from kernelwright.search.codegen_options import code_of
 from kernelwright.search.features import Axes
@@ -42,7 +42,7 @@ SEED = json.dumps({"seconds": 4.0})
 
 
 class Desk:
-    """Station and heat at once."""
+    """SearchWorker and heat at once."""
 
     designs = DESIGNS
 
@@ -82,7 +82,7 @@ def search(store: Store, out: Path, name: str) -> None:
     folder = JobFolder(out, run.id)
     journal = Journal(folder, store, run)
     seed = Attempt(1, 0, "builtin", "# seed", SEED, right(), True)
-    tuned = tune(bench, journal, folder, Watch(lambda line: print(line, flush=True)), seed, seconds=1e6)
+    tuned = tune(bench, journal, folder, Observer(lambda line: print(line, flush=True)), seed, seconds=1e6)
     journal.finish("done", tuned.attempt.kernel)
     print("gain", tuned.gain, flush=True)
 

@@ -20,7 +20,7 @@ pytest.importorskip("sqlalchemy", reason="the store needs SQLAlchemy (pip instal
 
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
-from kernelwright.judge.timing.race import Heat
+from kernelwright.judge.timing.race import Race
 from kernelwright.run.drafts import Drafter, Request
 from kernelwright.store import RunRecord, Store
 
@@ -232,7 +232,7 @@ def race_many(folder: Path, count: int) -> None:
     with Drafter() as drafter:
         kernel = drafter.drafts(task, Request("cpp", "pure", "quick", 1))[0].kernel
     before = held()
-    with Judge() as judge, Heat(judge, task) as heat:
+    with Judge() as judge, Race(judge, task) as heat:
         early = None
         for first in range(0, count, 5):
             variants = [kernel.replace("#include <cmath>", f"#include <cmath>\n// {first + n}", 1) for n in range(5)]

@@ -13,7 +13,7 @@ from kernelwright.core.errors import ConfigError
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
-from kernelwright.judge.timing.race import Heat, Place
+from kernelwright.judge.timing.race import Place, Race
 from kernelwright.run.drafts import Drafter
 from kernelwright.search.features import Axes
 from kernelwright.search.finish_race import _path
@@ -21,7 +21,7 @@ from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
 from kernelwright.search.races import State, Variant
 from kernelwright.search.tune import _challenge
-from kernelwright.search.worker import Station
+from kernelwright.search.worker import SearchWorker
 from kernelwright.store import Store
 
 TASK = """
@@ -54,7 +54,7 @@ def task(tmp_path: Path) -> Path:
 
 def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
     quick = SLOW.replace("time.sleep(0.02)", "pass")
-    with Judge() as judge, Heat(judge, Task.from_path(task)) as heat:
+    with Judge() as judge, Race(judge, Task.from_path(task)) as heat:
         slow, broken, fast = heat.race([SLOW, BROKEN, quick])
     assert "no kernel" in broken.fault
     assert broken.seconds is None
@@ -65,12 +65,14 @@ def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
 
 def test_what_models_propose_stands_beside_the_designers_own(task: Path) -> None:
     with Drafter() as drafter:
-        with Station(drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick") as station:
+        with SearchWorker(drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick") as station:
             own = station.designs
             made = station.write(Point.of(0, own[0].defaults))
         assert made is not None
         proposed = made.sketch.replace("maximum(", "maximum(0.0 + ")
-        with Station(drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick", sketches=(proposed,)) as station:
+        with SearchWorker(
+            drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick", sketches=(proposed,)
+        ) as station:
             assert len(station.designs) == len(own) + 1
             written = station.write(Point.of(0, station.designs[0].defaults))
             assert written is not None

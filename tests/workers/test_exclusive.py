@@ -10,22 +10,22 @@ from pathlib import Path
 import pytest
 
 from kernelwright.workers import exclusive as quietness
-from kernelwright.workers.exclusive import Quiet, turn
+from kernelwright.workers.exclusive import Exclusive, turn
 
 LONG = 60.0
 
 
 def test_many_share_and_a_measurement_waits_for_them() -> None:
-    quiet = Quiet()
+    exclusive = Exclusive()
     inside, leave, measured = threading.Barrier(3), threading.Event(), threading.Event()
 
     def share() -> None:
-        with quiet.sharing():
+        with exclusive.sharing():
             inside.wait(LONG)
             leave.wait(LONG)
 
     def measure() -> None:
-        with quiet.alone():
+        with exclusive.alone():
             measured.set()
 
     threads = [threading.Thread(target=share) for _ in range(2)]
@@ -42,15 +42,15 @@ def test_many_share_and_a_measurement_waits_for_them() -> None:
 
 
 def test_who_is_alone_may_share_and_others_wait() -> None:
-    quiet = Quiet()
+    exclusive = Exclusive()
     shared = threading.Event()
 
     def share() -> None:
-        with quiet.sharing():
+        with exclusive.sharing():
             shared.set()
 
-    with quiet.alone():
-        with quiet.sharing():
+    with exclusive.alone():
+        with exclusive.sharing():
             pass
         thread = threading.Thread(target=share)
         thread.start()
@@ -60,21 +60,21 @@ def test_who_is_alone_may_share_and_others_wait() -> None:
 
 
 def test_a_waiting_measurement_is_let_in_before_new_noise() -> None:
-    quiet = Quiet()
+    exclusive = Exclusive()
     order: list[str] = []
     entered, leave = threading.Event(), threading.Event()
 
     def first() -> None:
-        with quiet.sharing():
+        with exclusive.sharing():
             entered.set()
             leave.wait(LONG)
 
     def measure() -> None:
-        with quiet.alone():
+        with exclusive.alone():
             order.append("measurement")
 
     def later() -> None:
-        with quiet.sharing():
+        with exclusive.sharing():
             order.append("noise")
 
     threads = [threading.Thread(target=first)]
@@ -82,7 +82,7 @@ def test_a_waiting_measurement_is_let_in_before_new_noise() -> None:
     entered.wait(LONG)
     threads.append(threading.Thread(target=measure))
     threads[1].start()
-    while not quiet._waiting:
+    while not exclusive._waiting:
         pass
     threads.append(threading.Thread(target=later))
     threads[2].start()
@@ -94,9 +94,9 @@ def test_a_waiting_measurement_is_let_in_before_new_noise() -> None:
 
 HOLDER = """
 import sys
-from kernelwright.judge import quiet
-quiet.LOCK = sys.argv[1]
-with quiet.turn():
+from kernelwright.workers import exclusive
+exclusive.LOCK = sys.argv[1]
+with exclusive.turn():
     print("mine", flush=True)
     sys.stdin.readline()
 """

@@ -1,4 +1,4 @@
-"""Workers are forked from one template, end when told, when they must, and when their parent is gone."""
+"""Workers are forked from one server, end when told, when they must, and when their parent is gone."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import pytest
 from kernelwright.core.errors import JudgeError
 from kernelwright.workers import bundle, processes
 from kernelwright.workers.channel import ChannelClosed, ChannelTimeout
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import MIB, Limits
 from kernelwright.workers.worker import Exit, Forged, Worker
 
 
 @pytest.fixture(scope="module")
-def template() -> Iterator[Template]:
-    with Template(threads=1) as made:
+def server() -> Iterator[ForkServer]:
+    with ForkServer(threads=1) as made:
         yield made
 
 
@@ -58,8 +58,8 @@ def wait_until_gone(pids: list[int], seconds: float = 10) -> bool:
         ("import ctypes; ctypes.string_at(0)", Exit("signal", 11)),
     ],
 )
-def test_the_way_a_worker_ended_is_known(template: Template, source: str, expected: Exit) -> None:
-    worker = template.spawn("candidate", sandboxed=True)
+def test_the_way_a_worker_ended_is_known(server: ForkServer, source: str, expected: Exit) -> None:
+    worker = server.spawn("candidate", sandboxed=True)
     with pytest.raises(ChannelClosed):
         load(worker, source)
     assert worker.exit_reason() == expected
@@ -67,8 +67,8 @@ def test_the_way_a_worker_ended_is_known(template: Template, source: str, expect
     worker.stop()
 
 
-def test_stopping_ends_the_whole_family_also_those_who_hide(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True)
+def test_stopping_ends_the_whole_family_also_those_who_hide(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True)
     source = """
 import os, time, signal
 for _ in range(3):
@@ -91,8 +91,8 @@ for _ in range(3):
     assert wait_until_gone(pids)
 
 
-def test_a_fork_bomb_is_bounded(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True, limits=Limits(processes=40))
+def test_a_fork_bomb_is_bounded(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True, limits=Limits(processes=40))
     source = "import os, time\nfor _ in range(500):\n    if os.fork() == 0:\n        time.sleep(60)\n"
     reply = load(worker, source)
     assert reply["type"] == "BlockingIOError"
@@ -102,8 +102,8 @@ def test_a_fork_bomb_is_bounded(template: Template) -> None:
     assert wait_until_gone(pids)
 
 
-def test_memory_spread_over_processes_is_bounded_too(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True, limits=Limits(memory=600 * MIB))
+def test_memory_spread_over_processes_is_bounded_too(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True, limits=Limits(memory=600 * MIB))
     source = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n"
     source += "        held = bytearray(os.urandom(1) * (300 << 20))\n        time.sleep(60)\ntime.sleep(60)"
     with pytest.raises(ChannelClosed):
@@ -112,8 +112,8 @@ def test_memory_spread_over_processes_is_bounded_too(template: Template) -> None
     worker.stop()
 
 
-def test_endless_output_keeps_only_its_tail(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True)
+def test_endless_output_keeps_only_its_tail(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True)
     reply = load(worker, "for _ in range(200):\n    print('x' * 100_000)\nprint('the end', flush=True)\n")
     assert reply["ok"] is False
     assert "the end" in worker.printed()
@@ -121,16 +121,16 @@ def test_endless_output_keeps_only_its_tail(template: Template) -> None:
     worker.stop()
 
 
-def test_an_endless_loop_is_a_timeout_and_can_be_stopped(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True)
+def test_an_endless_loop_is_a_timeout_and_can_be_stopped(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True)
     with pytest.raises(ChannelTimeout):
         load(worker, "while True: pass", timeout=0.3)
     worker.stop()
     assert wait_until_gone([worker.pid])
 
 
-def test_a_message_that_answers_nothing_is_forged(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True)
+def test_a_message_that_answers_nothing_is_forged(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True)
     source = """
 import socket, struct, json
 line = socket.socket(fileno=3)
@@ -143,8 +143,8 @@ line.sendall(struct.pack("<4sI", b"KWCH", len(payload)) + payload)
     worker.stop()
 
 
-def test_a_paused_family_uses_no_time(template: Template) -> None:
-    worker = template.spawn("candidate", sandboxed=True)
+def test_a_paused_family_uses_no_time(server: ForkServer) -> None:
+    worker = server.spawn("candidate", sandboxed=True)
     load(worker, "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()")
     before = worker.cpu_seconds()
     deadline = time.monotonic() + 20
@@ -161,9 +161,9 @@ def test_a_paused_family_uses_no_time(template: Template) -> None:
     worker.stop()
 
 
-def test_workers_can_be_spawned_from_several_threads(template: Template) -> None:
+def test_workers_can_be_spawned_from_several_threads(server: ForkServer) -> None:
     def one(_: int) -> bool:
-        worker = template.spawn("candidate", sandboxed=True)
+        worker = server.spawn("candidate", sandboxed=True)
         try:
             return bool(worker.request({"op": "forget"}, timeout=30)[0]["ok"])
         finally:
@@ -173,10 +173,10 @@ def test_workers_can_be_spawned_from_several_threads(template: Template) -> None
         assert all(pool.map(one, range(6)))
 
 
-def test_an_unknown_entry_is_an_error_and_the_template_lives_on(template: Template) -> None:
+def test_an_unknown_entry_is_an_error_and_the_template_lives_on(server: ForkServer) -> None:
     with pytest.raises(JudgeError):
-        template.spawn("no_such_module:serve", sandboxed=False)
-    template.spawn("candidate", sandboxed=True).stop()
+        server.spawn("no_such_module:serve", sandboxed=False)
+    server.spawn("candidate", sandboxed=True).stop()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -184,11 +184,11 @@ def test_no_process_survives_its_parent(how: signal.Signals) -> None:
     code = """
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background starts with Ctrl-C ignored
-from kernelwright.judge import family
-from kernelwright.workers.fork_server import Template
-with Template(1) as template:
-    workers = [template.spawn("candidate", sandboxed=True), template.spawn("candidate", sandboxed=False)]
-    pids = [template._process.pid] + [w.pid for w in workers] + [p for w in workers for p in family.descendants(w.pid)]
+from kernelwright.workers import processes as family
+from kernelwright.workers.fork_server import ForkServer
+with ForkServer(1) as server:
+    workers = [server.spawn("candidate", sandboxed=True), server.spawn("candidate", sandboxed=False)]
+    pids = [server._process.pid] + [w.pid for w in workers] + [p for w in workers for p in family.descendants(w.pid)]
     print(*pids, flush=True)
     time.sleep(60)
 """

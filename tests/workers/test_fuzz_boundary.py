@@ -73,7 +73,7 @@ def read_task(path: Path) -> Task | None:
 @quietly
 @given(data=st.binary(max_size=400))
 def test_random_bytes_as_a_task_file(tmp_path: Path, data: bytes) -> None:
-    path = tmp_path / "core/task.py"
+    path = tmp_path / "task.py"
     path.write_bytes(data)
     read_task(path)
 
@@ -81,7 +81,7 @@ def test_random_bytes_as_a_task_file(tmp_path: Path, data: bytes) -> None:
 @quietly
 @given(text=damaged(TASK))
 def test_a_damaged_task_file_is_read_or_refused(tmp_path: Path, text: str) -> None:
-    path = tmp_path / "core/task.py"
+    path = tmp_path / "task.py"
     path.write_text(text)
     task = read_task(path)
     assert task is None or task.class_name == "Model"
@@ -101,7 +101,7 @@ def test_random_bytes_as_a_kernel_file(tmp_path: Path, data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "spec", ["", ".", "/", "missing.py", "missing.py:Model", "a\0b.py", "x" * 5000, ":", ":Model", "core/task.py:1a"]
+    "spec", ["", ".", "/", "missing.py", "missing.py:Model", "a\0b.py", "x" * 5000, ":", ":Model", "task.py:1a"]
 )
 def test_odd_names_of_files_get_one_sentence(spec: str, judge: Judge) -> None:
     for call in (lambda: Task.from_path(spec), lambda: judge.verify(Task.from_source(TASK), spec, timing=False)):

@@ -11,20 +11,20 @@ from pathlib import Path
 import pytest
 
 from kernelwright.workers import landlock, seccomp
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.sandbox import COMPILER_REFUSAL, Cell, environment, readable_folders
 from kernelwright.workers.worker import Worker
 
 
 @pytest.fixture(scope="module")
-def template() -> Iterator[Template]:
-    with Template(threads=1) as made:
+def server() -> Iterator[ForkServer]:
+    with ForkServer(threads=1) as made:
         yield made
 
 
 @pytest.fixture
-def cell(template: Template) -> Iterator[Worker]:
-    worker = template.spawn("candidate", sandboxed=True)
+def cell(server: ForkServer) -> Iterator[Worker]:
+    worker = server.spawn("candidate", sandboxed=True)
     yield worker
     worker.stop()
 
@@ -115,21 +115,21 @@ def test_a_compiler_works_inside(cell: Worker) -> None:
     assert "42" in run(cell, body)
 
 
-def test_each_worker_has_a_folder_of_its_own_that_vanishes(template: Template) -> None:
-    first = template.spawn("candidate", sandboxed=True)
+def test_each_worker_has_a_folder_of_its_own_that_vanishes(server: ForkServer) -> None:
+    first = server.spawn("candidate", sandboxed=True)
     run(first, "open('left', 'w').write('for the next')")
     first.stop()
-    second = template.spawn("candidate", sandboxed=True)
+    second = server.spawn("candidate", sandboxed=True)
     assert "False" in run(second, "import os\nsaid = os.path.exists('left')")
     second.stop()
 
 
-def test_without_namespaces_landlock_still_closes_the_file_system(template: Template) -> None:
+def test_without_namespaces_landlock_still_closes_the_file_system(server: ForkServer) -> None:
     if not landlock.abi():
         pytest.skip("this kernel has no landlock")
-    saved, template.mode = template.mode, "landlock"
+    saved, server.mode = server.mode, "landlock"
     try:
-        worker = template.spawn("candidate", sandboxed=True)
+        worker = server.spawn("candidate", sandboxed=True)
         assert worker.level == "landlock+seccomp"
         assert "PermissionError" in run(worker, "open('/etc/hostname')")
         assert "PermissionError" in run(worker, "import socket\nsocket.socket(socket.AF_INET)")
@@ -138,11 +138,11 @@ def test_without_namespaces_landlock_still_closes_the_file_system(template: Temp
             assert "PermissionError" in run(worker, f"import os\nos.kill({os.getpid()}, 0)")
         worker.stop()
     finally:
-        template.mode = saved
+        server.mode = saved
 
 
 @needs_namespaces
-def test_what_a_language_names_can_be_read_and_not_written(template: Template, tmp_path: Path) -> None:
+def test_what_a_language_names_can_be_read_and_not_written(server: ForkServer, tmp_path: Path) -> None:
     drivers = tmp_path / "drivers"
     drivers.mkdir()
     (drivers / "one.icd").write_text("driver")
@@ -150,12 +150,12 @@ def test_what_a_language_names_can_be_read_and_not_written(template: Template, t
         if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
             folder.chmod(folder.stat().st_mode | 0o055)
     look = f"said = open({str(drivers / 'one.icd')!r}).read()"
-    worker = template.spawn("candidate", sandboxed=True, readable=(str(drivers), "/no/such/place"))
+    worker = server.spawn("candidate", sandboxed=True, readable=(str(drivers), "/no/such/place"))
     try:
         assert run(worker, look) == "RuntimeError: 'driver'"
     finally:
         worker.stop()
-    worker = template.spawn("candidate", sandboxed=True, readable=(str(drivers),))
+    worker = server.spawn("candidate", sandboxed=True, readable=(str(drivers),))
     try:
         assert (
             "OSError" in (said := run(worker, f"said = open({str(drivers / 'one.icd')!r}, 'w').write('mine')"))
@@ -164,7 +164,7 @@ def test_what_a_language_names_can_be_read_and_not_written(template: Template, t
         assert (drivers / "one.icd").read_text() == "driver"
     finally:
         worker.stop()
-    worker = template.spawn("candidate", sandboxed=True)
+    worker = server.spawn("candidate", sandboxed=True)
     try:
         assert "FileNotFoundError" in run(worker, look)
     finally:
@@ -201,11 +201,11 @@ def test_the_parent_needs_no_torch() -> None:
 
 
 @needs_namespaces
-def test_a_hidden_package_cannot_be_imported_by_a_child_either(template: Template) -> None:
+def test_a_hidden_package_cannot_be_imported_by_a_child_either(server: ForkServer) -> None:
     child = "subprocess.run([sys.executable, '-c', 'import torch._inductor'], capture_output=True, text=True)"
     look = f"import subprocess, sys\nsaid = {child}.stderr[-200:]"
     for hidden, refused in ((("torch._inductor",), True), ((), False)):
-        worker = template.spawn("candidate", sandboxed=True, hidden=hidden)
+        worker = server.spawn("candidate", sandboxed=True, hidden=hidden)
         try:
             assert (COMPILER_REFUSAL in run(worker, look)) is refused
         finally:

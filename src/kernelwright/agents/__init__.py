@@ -7,7 +7,7 @@
    (skills and lessons), rendered by `prompts.py` from prompts/*.md.
 5. `answers.py`    code and patches out of an answer. `proof.py`: is a sketch right? `distil.py`, `bounds.py`: a verdict in a few lines.
 6. `workbench.py`  the tools with their memory (`memory.py`): everything is found out once for a run. `journal.py` and `folder.py`:
-   what is written down. `watch.py`: who looks on.
+   what is written down. `observer.py`: who looks on.
 7. `task_from_code.py`, `task_writer.py`, `examiner.py`: new tasks, from code and from prose.
 
 The Verifier is the judge, unchanged (kernelwright.judge).

@@ -18,7 +18,7 @@ from kernelwright.core.verdict import Track
 from kernelwright.judge.timing.roofline import Work, roofline
 from kernelwright.target import Target
 from kernelwright.workers.channel import ChannelError, close_all
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import Limits
 
 EXAMINE_SECONDS = 600.0
@@ -127,9 +127,9 @@ class Brief:
         return "\n".join(lines)
 
 
-def examine(template: Template, task: Task) -> dict[str, Any]:
+def examine(server: ForkServer, task: Task) -> dict[str, Any]:
     """The task's own facts, from a referee of the judge. TaskError when the file is at fault."""
-    worker = template.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
+    worker = server.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
     try:
         request = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name}
         reply, fds = worker.request(request, timeout=EXAMINE_SECONDS)

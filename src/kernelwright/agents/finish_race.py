@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from kernelwright.judge.timing.race import FINAL, Heat
+from kernelwright.judge.timing.race import FINAL, Race
 from kernelwright.run.attempts import Attempt, speed
 from kernelwright.run.journal import Journal
 from kernelwright.run.workbench import Workbench, digest
@@ -33,7 +33,7 @@ def final_race(bench: Workbench, journal: Journal, tried: Sequence[Attempt], see
     racing = [holder, *others]
 
     def race() -> dict[str, Any]:
-        with Heat(bench.judge, bench.job.task) as heat:
+        with Race(bench.judge, bench.job.task) as heat:
             return {"places": [asdict(place) for place in heat.race([a.kernel for a in racing], FINAL)]}
 
     places = bench.finding("final", {"kernels": [digest(a.kernel) for a in racing]}, race)["places"]

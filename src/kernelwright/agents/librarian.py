@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kernelwright.run.journal import Journal
     from kernelwright.store import Store
 
-TARGET_NOTES = Path(skills.__file__).parents[1] / "target"
+TARGET_NOTES = Path(skills.__file__).parents[2] / "target"
 EXAMPLES = 2
 LESSONS: dict[Stage, tuple[tuple[lessons.LessonKind, int], ...]] = {
     "design": (("sketch", 2),),

@@ -17,7 +17,7 @@ from kernelwright.core.errors import KernelwrightError, TaskError
 from kernelwright.core.task import Task
 from kernelwright.judge.describe import Description
 from kernelwright.workers.channel import ChannelError, close_all
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
 
 TRIES = 3
@@ -60,7 +60,7 @@ class TaskNotWritten(KernelwrightError):
     exit_code = 1
 
 
-def write_task(prose: str, model: Model, template: Template, on_text: Callable[[str], None] | None = None) -> WrittenTask:
+def write_task(prose: str, model: Model, server: ForkServer, on_text: Callable[[str], None] | None = None) -> WrittenTask:
     """Ask until the file can be judged, or say why it cannot."""
     again, reason = "", ""
     for number in range(TRIES):
@@ -68,8 +68,8 @@ def write_task(prose: str, model: Model, template: Template, on_text: Callable[[
         source = ""
         try:
             source = answers.code_block(answer.text, what="task file", must_contain="class Model")
-            task = Task.from_source(source, path="core/task.py")
-            description = describe_in_sandbox(template, task)
+            task = Task.from_source(source, path="task.py")
+            description = describe_in_sandbox(server, task)
             return WrittenTask(source, description, number + 1)
         except (answers.Unreadable, TaskError) as error:
             reason = str(error)
@@ -90,13 +90,11 @@ def ask(prose: str, again: str = "") -> Ask:
     return Ask("task writer", system, user, "task", max_tokens=MAX_TOKENS)
 
 
-def describe_in_sandbox(template: Template, task: Task, *, budget_s: float = 2.0) -> Description:
+def describe_in_sandbox(server: ForkServer, task: Task, *, budget_s: float = 2.0) -> Description:
     """What the judge knows of a task, found in a sandboxed referee; TaskError when the file is at fault."""
-    worker = template.spawn("agents.examiner:serve", sandboxed=True, limits=Limits(memory=8 * GIB))
+    worker = server.spawn("agents.examiner:serve", sandboxed=True, limits=Limits(memory=8 * GIB))
     try:
-        opened = _request(
-            worker, task, {"op": "open", "path": "core/task.py", "source": task.source, "class_name": task.class_name}
-        )
+        opened = _request(worker, task, {"op": "open", "path": "task.py", "source": task.source, "class_name": task.class_name})
         _request(worker, task, {"op": "weights", "names": opened["facts"]["state"]})
         planned = _request(worker, task, {"op": "plan", "budget_s": budget_s})
         flagged = _request(worker, task, {"op": "flags"})

@@ -31,7 +31,7 @@ from kernelwright.run import attempts
 from kernelwright.run.attempts import Attempt
 from kernelwright.run.drafts import DraftError
 from kernelwright.run.journal import Journal
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 from kernelwright.run.proof import Proof
 from kernelwright.run.workbench import Workbench
 
@@ -52,7 +52,7 @@ class Team:
     librarian: Librarian
     seed: Callable[[], Attempt]
     keep: Keep
-    watch: Watch = field(default_factory=Watch)
+    observer: Observer = field(default_factory=Observer)
     turns: tuple[Turn, ...] = ()
     tried: list[Attempt] = field(default_factory=list)
     best: Attempt | None = None
@@ -73,7 +73,7 @@ class Team:
             if decision.move is Move.stop:
                 self.journal.step("stop", decision.reason, rule=decision.rule, **self._spent())
                 return decision
-            self.watch.say(f"{decision.move.replace('_', ' ')}: {decision.reason}")
+            self.observer.say(f"{decision.move.replace('_', ' ')}: {decision.reason}")
             self.turns += (self._carry_out(decision),)
 
     def _carry_out(self, decision: Decision) -> Turn:
@@ -232,7 +232,7 @@ class Team:
 
     def _judged(self, decision: Decision, kernel: str, author: Author, how: str, sketch: str | None = None) -> Turn:
         """The verdict on a kernel, as a turn; a better one than the best so far becomes the run's result."""
-        self.watch.say("judging")
+        self.observer.say("judging")
         verdict = self.bench.judged(kernel)
         right = {"right": True, "misdesigned": False}.get(self._proof.outcome) if self._proof is not None else None
         attempt = Attempt(
@@ -251,7 +251,7 @@ class Team:
             design=self._design,
             author=author,
         )
-        self.watch.say(f"{verdict.status}: {verdict.reason}")
+        self.observer.say(f"{verdict.status}: {verdict.reason}")
         if verdict.ok and (self.best is None or attempts.better(verdict, self.best.verdict)):
             self.best = attempt
             self.keep(attempt)
@@ -273,8 +273,8 @@ class Team:
         return answer, text
 
     def _answer(self, model: Model, ask: Ask) -> Answer:
-        self.watch.say(f"{ask.role} · {model.name}")
-        answer = model.ask(ask, self.watch.text)
+        self.observer.say(f"{ask.role} · {model.name}")
+        answer = model.ask(ask, self.observer.text)
         self.bench.seconds += answer.seconds
         return answer
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Minds:
+class TeamModels:
     """Made by `order.py` for a job of the command line; by hand in tests."""
 
     designer: Model | None = None

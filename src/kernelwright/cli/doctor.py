@@ -239,11 +239,11 @@ def find_gpus() -> list[str]:
 def sandbox_level() -> str:
     """The level that a candidate really gets here, from a worker started and ended for this purpose."""
     from kernelwright.core.errors import JudgeError
-    from kernelwright.workers.fork_server import Template
+    from kernelwright.workers.fork_server import ForkServer
 
     try:
-        with Template() as template:
-            return template.spawn("candidate", sandboxed=True).level
+        with ForkServer() as server:
+            return server.spawn("candidate", sandboxed=True).level
     except JudgeError as error:
         return f"no worker could be started: {error}"
 

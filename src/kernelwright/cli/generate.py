@@ -64,8 +64,8 @@ def generate_command(
         knowledge=knowledge == "on",
         **thinking,
     )
-    with watching(found.name) as watch:
-        done = fulfil(order, watch)
+    with watching(found.name) as observer:
+        done = fulfil(order, observer)
     return report(done, show_sketch=show_sketch, as_json=as_json)
 
 

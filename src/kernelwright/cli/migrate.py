@@ -88,8 +88,8 @@ def migrate_command(
         max_tokens=settings.max_tokens,
         store=settings.store,
     )
-    with watching(source.name) as watch:
-        done = fulfil(order, watch)
+    with watching(source.name) as observer:
+        done = fulfil(order, observer)
     return report(done, as_json=as_json)
 
 

@@ -14,7 +14,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from kernelwright.run.observer import Standing, Watch
+    from kernelwright.run.observer import Observer, Standing
 
 TAIL_LINES = 6
 BARS = "▁▂▃▄▅▆▇█"
@@ -74,14 +74,14 @@ def bars(values: list[float]) -> str:
 
 
 @contextmanager
-def watching(name: str) -> Iterator[Watch]:
-    """A Watch that draws on stderr: alive on a terminal, a line for each step where it goes to a file."""
-    from kernelwright.run.observer import Watch
+def watching(name: str) -> Iterator[Observer]:
+    """A Observer that draws on stderr: alive on a terminal, a line for each step where it goes to a file."""
+    from kernelwright.run.observer import Observer
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Watch(lambda line: console.print(f"{name}: {line}", markup=False, highlight=False, soft_wrap=True))
+        yield Observer(lambda line: console.print(f"{name}: {line}", markup=False, highlight=False, soft_wrap=True))
         return
     view = View(name)
     with Live(view, console=console, refresh_per_second=8, transient=True):
-        yield Watch(view.say, view.text, view.stands)
+        yield Observer(view.say, view.text, view.stands)

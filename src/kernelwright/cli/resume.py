@@ -30,9 +30,9 @@ def resume_command(
             from kernelwright.jobs.migrate import order as migration
 
             found = opened.resume(run)
-            with watching(run) as watch:
-                moved = migration.resume(found.job, opened, found, watch, stack)
+            with watching(run) as observer:
+                moved = migration.resume(found.job, opened, found, observer, stack)
             return door.report(moved, as_json=as_json)
-    with watching(run) as watch:
-        done = resume(run, place, watch)
+    with watching(run) as observer:
+        done = resume(run, place, observer)
     return report(done, show_sketch=show_sketch, as_json=as_json)

@@ -71,8 +71,8 @@ def tune_command(
         kernel=kernel.source if kernel is not None else "",
         **thinking,
     )
-    with watching(found.name) as watch:
-        done = fulfil(order, watch)
+    with watching(found.name) as observer:
+        done = fulfil(order, observer)
     return report(done, show_sketch=False, as_json=as_json)
 
 

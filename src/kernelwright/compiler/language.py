@@ -2,7 +2,7 @@
 
 A language is one object found under the entry point group `kernelwright.dsl`, so that another package can add one.
 
-A language of a device that is not at hand also names its `stage`: a module that makes the language run in the candidate's process
+A language of a device that is not at hand also names its `runtime`: a module that makes the language run in the candidate's process
 all the same (an interpreter, an emulator), and compiles what was launched for the targets asked for. docs/add-a-language.md
 """
 
@@ -19,11 +19,12 @@ from kernelwright.sketch.nodes import Sketch
 
 Entry = tuple[str, Sequence[int], str, bool]
 State = Sequence[Entry]
-"""(name, shape, dtype, is it a buffer) for each entry of the reference's state_dict. A `BornState` also knows how they are drawn."""
+"""(name, shape, dtype, is it a buffer) for each entry of the reference's state_dict. A `InitialisedState` also knows how they are drawn."""
 
 
-class BornState(tuple[Entry, ...]):
-    """A State with the statements that draw its values as the reference's constructor does (core/task/initialisation.py): `statements` run in order,
+class InitialisedState(tuple[Entry, ...]):
+    """A State with the statements that draw its values as the reference's constructor does (core/task/initialisation.py):
+    `statements` run in order,
     `values` has the expression of each entry. A kernel constructed under the reference's seed then holds the reference's weights."""
 
     statements: tuple[str, ...]
@@ -31,7 +32,7 @@ class BornState(tuple[Entry, ...]):
 
     def __new__(
         cls, entries: Sequence[Entry], statements: Sequence[str] = (), values: Mapping[str, str] | None = None
-    ) -> BornState:
+    ) -> InitialisedState:
         made = super().__new__(cls, entries)
         made.statements, made.values = tuple(statements), dict(values or {})
         return made
@@ -44,7 +45,7 @@ def constructor(entries: Sequence[Entry], state: State) -> list[str]:
         f"        _declare(self, {name!r}, torch.zeros({list(shape)!r}, dtype=torch.{dtype}), {buffer})"
         for name, shape, dtype, buffer in entries
     ]
-    if isinstance(state, BornState) and state.statements:
+    if isinstance(state, InitialisedState) and state.statements:
         out.append("        with torch.no_grad():  # the reference's draws, in its order: the same seed gives the same weights")
         out += [f"            {statement}" for statement in state.statements]
         out.append("        self.load_state_dict({")
@@ -56,13 +57,13 @@ def constructor(entries: Sequence[Entry], state: State) -> list[str]:
 class Language(Protocol):
     """One DSL. `lower` raises SketchError for what it cannot express; `facts` is what `doctor` shows.
 
-    Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `stage` (the name of a
-    module with the functions of `Stage`). Without them a kernel is executed natively. `devices` (kinds of targets that its kernels run
-    on where one is attached: "cuda" if not said). `reads` (paths of the host that its kernels
+    Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `runtime` (the name of a
+    module with the functions of `OffDeviceRuntime`). Without them a kernel is executed natively. `devices` (kinds of targets that
+    its kernels run on where one is attached: "cuda" if not said). `reads` (paths of the host that its kernels
     must be able to read beyond Python, the compiler and the system's libraries: a driver's registry) and `sign` (a regular
     expression that a file of the language matches). `tools(kind)` names programs of this machine that its compiler for such a target
-    needs; its stage finds them under `tools` in the target's sheet. A language whose coder can write one sketch in several ways is a
-    `ManyWays`."""
+    needs; its runtime finds them under `tools` in the target's sheet. A language whose coder can write one sketch in several ways is a
+    `HasCodegenOptions`."""
 
     name: str
     skills: Path
@@ -75,7 +76,7 @@ class Language(Protocol):
 
 
 @runtime_checkable
-class ManyWays(Protocol):
+class HasCodegenOptions(Protocol):
     """A language with options that a search may turn; a kernel file says `OPTIONS = {…}` where they differ from the defaults."""
 
     def options(self, kernel: str) -> Mapping[str, tuple[int, tuple[int, ...]]]:
@@ -93,14 +94,14 @@ class ManyWays(Protocol):
         """As `Language.lower`, in the way that the options say."""
 
 
-class Stage(Protocol):
-    """The functions of a stage module. It is imported in the judge's template, where nothing foreign runs, and used in the
+class OffDeviceRuntime(Protocol):
+    """The functions of a runtime module. It is imported in the judge's template, where nothing foreign runs, and used in the
     sandboxed process of one candidate, where our files cannot be read any more: whatever it needs, it imports at its top."""
 
     def install(self, target: Mapping[str, Any]) -> None:
         """Before the kernel file is loaded: redirect what the language needs. `target` is the sheet of the (first) target."""
 
-    def scene(self, *, calling: bool) -> AbstractContextManager[Any]:
+    def context(self, *, calling: bool) -> AbstractContextManager[Any]:
         """Open around every piece of foreign code: loading and constructing (calling=False), each call of forward (True)."""
 
     def launches(self) -> int:
@@ -119,7 +120,7 @@ class Stage(Protocol):
 
 
 class CompileFailed(Exception):
-    """A stage's compiler refused a kernel for a target. The first argument is its first error, with the place."""
+    """A runtime's compiler refused a kernel for a target. The first argument is its first error, with the place."""
 
 
 def installed() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from kernelwright.agents.team_models import Minds
+from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.errors import KernelwrightError
 from kernelwright.core.verdict import Verdict
 from kernelwright.judge import Judge
@@ -22,7 +22,7 @@ from kernelwright.run.drafts import Draft, Drafter
 from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 from kernelwright.run.workbench import Job, Workbench
 
 __all__ = ["Generated", "Job", "NothingFound", "generate"]
@@ -62,21 +62,21 @@ def generate(
     folder: JobFolder,
     say: Say = lambda line: None,
     *,
-    minds: Minds | None = None,
-    watch: Watch | None = None,
+    minds: TeamModels | None = None,
+    observer: Observer | None = None,
 ) -> Generated:
     """Run the job. The verdict of the result may be a rejection: then nothing better was found."""
     started = time.monotonic()
-    watch = watch or Watch(say)
-    minds = minds or Minds()
+    observer = observer or Observer(say)
+    minds = minds or TeamModels()
     journal = Journal(folder, minds.store, minds.run)
     bench = Workbench(job, judge, drafter, minds.memory or Memory())
     journal.step("start", job.task.name, {"task": job.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
     try:
         if minds.designer is None or minds.coder is None:
-            best, ended, path = _alone(bench, journal, folder, watch)
+            best, ended, path = _alone(bench, journal, folder, observer)
         else:
-            best, ended, path = with_team(bench, journal, folder, watch, minds)
+            best, ended, path = with_team(bench, journal, folder, observer, minds)
     except KernelwrightError:
         with suppress(KernelwrightError):  # where the disk is full, the end cannot be written either: the first error is told
             journal.finish("failed", None)
@@ -87,22 +87,22 @@ def generate(
     return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author, path)
 
 
-def _alone(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Ending:
+def _alone(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> Ending:
     """The built-in mind: its best draft, or the kernel that was given, and what tuning makes of it."""
-    best = _first(bench, journal, folder, watch)
-    return _tuned(bench, journal, folder, watch, best)
+    best = _first(bench, journal, folder, observer)
+    return _tuned(bench, journal, folder, observer, best)
 
 
-def _first(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+def _first(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> Attempt:
     if bench.job.original is not None:
         raise NothingFound(bench.job.original.refusal)
     if bench.job.kernel:
-        return _given(bench, journal, folder, watch)
-    return best_draft(bench, journal, folder, watch)[0]
+        return _given(bench, journal, folder, observer)
+    return best_draft(bench, journal, folder, observer)[0]
 
 
 def _tuned(
-    bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, best: Attempt, proposed: tuple[str, ...] = ()
+    bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer, best: Attempt, proposed: tuple[str, ...] = ()
 ) -> Ending:
     """What tuning makes of a kernel, where the job asks for it and speeds are measured: from the sketch of a kernel that was given, or
     from the designer's own designs, and from what models proposed."""
@@ -113,17 +113,17 @@ def _tuned(
     from kernelwright.search.tune import tune
 
     sketches = tuple(dict.fromkeys(given + proposed))
-    tuned = tune(bench, journal, folder, watch, best, seconds=job.tune_seconds, sketches=sketches, own=not given)
+    tuned = tune(bench, journal, folder, observer, best, seconds=job.tune_seconds, sketches=sketches, own=not given)
     found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
     return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}", tuned.path
 
 
-def _given(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> Attempt:
+def _given(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> Attempt:
     """The kernel that the run was started with, judged."""
     from kernelwright.core.kernel import Kernel
 
     kernel = Kernel.from_source(bench.job.kernel, dsl=bench.job.dsl)
-    watch.say("judging the given kernel")
+    observer.say("judging the given kernel")
     verdict = bench.judged(kernel.source)
     journal.step(
         "judged",
@@ -136,10 +136,10 @@ def _given(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) 
     return Attempt(1, 0, "", kernel.sketch or "", kernel.source, verdict, None)
 
 
-def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch) -> tuple[Attempt, list[Attempt]]:
+def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> tuple[Attempt, list[Attempt]]:
     """The built-in mind's best kernel, and all that were judged. A rejected draft is put down with its reason, and the next tried."""
     job = bench.job
-    watch.say("designing")
+    observer.say("designing")
     if job.timing:
         bench.judge.prepare(job.task, job.dsl, job.target, compile_contender=job.compile_contender, contenders=job.contenders)
     drafts = bench.drafts()
@@ -150,7 +150,7 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
         enough = sum(attempt.verdict.ok for attempt in judged) >= job.effort.measured
         if best is not None and (enough or (job.budget is not None and bench.seconds > job.budget)):
             break
-        watch.say(f"judging draft {number} of {len(drafts)}")
+        observer.say(f"judging draft {number} of {len(drafts)}")
         verdict = bench.judged(draft.kernel)
         journal.step(
             "judged",
@@ -166,12 +166,12 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, watch: Wat
         if best is None or attempts.better(verdict, best.verdict):
             best = attempt
             folder.keep(draft.kernel, draft.sketch, verdict)
-        watch.say(f"draft {number}: {verdict.status}")
+        observer.say(f"draft {number}: {verdict.status}")
     assert best is not None, "a designer that has no draft raises"
     return best, judged
 
 
-def with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watch, minds: Minds) -> Ending:
+def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer, minds: TeamModels) -> Ending:
     """The models go on from the seed; the last race names the best."""
     from kernelwright.agents.finish_race import final_race
     from kernelwright.agents.librarian import Librarian
@@ -182,14 +182,14 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watc
     librarian = Librarian(bench, journal, minds.store, minds.knowledge)
 
     def seed() -> Attempt:
-        return _first(bench, journal, folder, watch)
+        return _first(bench, journal, folder, observer)
 
     def keep(attempt: Attempt) -> None:
         folder.keep(attempt.kernel, attempt.sketch, attempt.verdict)
 
-    team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, watch)
+    team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, observer)
     decision = team.run()
-    watch.say("the last race")
+    observer.say("the last race")
     best = _here(bench, final_race(bench, journal, team.tried, team.seeded), team.tried)
     if best is None:
         if not team.tried:
@@ -203,7 +203,7 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, watch: Watc
         rules = sorted(
             (a for a in team.tried if a.verdict.ok and a.author == "rules"), key=lambda a: -(attempts.speed(a.verdict) or 0)
         )
-        best, said, path = _tuned(bench, journal, folder, watch, best, tuple(a.sketch for a in rules[:PROPOSALS]))
+        best, said, path = _tuned(bench, journal, folder, observer, best, tuple(a.sketch for a in rules[:PROPOSALS]))
         ended = f"{ended}; {said}" if said else ended
     if best.verdict.ok and best.design > 0:
         librarian.learn_win(team.brief, best)

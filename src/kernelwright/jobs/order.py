@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kernelwright.agents.team_models import Minds
+from kernelwright.agents.team_models import TeamModels
 from kernelwright.core import effort as efforts
 from kernelwright.core.errors import ConfigError, StoreError, ToolMissing
 from kernelwright.core.task import Task
@@ -19,7 +19,7 @@ from kernelwright.core.verdict import Track
 from kernelwright.jobs.generate import Generated, generate
 from kernelwright.run.folder import JobFolder, default_path, open_folder
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 from kernelwright.run.workbench import Job
 
 if TYPE_CHECKING:
@@ -90,17 +90,17 @@ class Fulfilled:
     run: str
 
 
-def fulfil(order: Order, watch: Watch | None = None) -> Fulfilled:
+def fulfil(order: Order, observer: Observer | None = None) -> Fulfilled:
     """A new run. Without a model, a store that cannot be opened is no reason to stop; with one, it is: what is paid for is kept."""
     with ExitStack() as stack:
         tools = _tools(stack)
         store = open_store(order.store, stack, needed=order.uses_models)
         place = Path(order.out) if order.out else default_path(order.task.name, order.dsl)
         run = store.begin({**order.as_json(), "out": str(place.resolve())}) if store else None
-        return _work(order, store, run, watch or Watch(), stack, tools)
+        return _work(order, store, run, observer or Observer(), stack, tools)
 
 
-def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfilled:
+def resume(prefix: str, place: str = "", observer: Observer | None = None) -> Fulfilled:
     """Go on with a run: it is repeated from its start, and what it had found out or paid for is recalled."""
     from kernelwright.store import Store
 
@@ -108,7 +108,7 @@ def resume(prefix: str, place: str = "", watch: Watch | None = None) -> Fulfille
         store = stack.enter_context(Store.open(place or None))
         run = store.resume(prefix)
         tools = _tools(stack)
-        return _work(Order.from_json(run.job), store, run, watch or Watch(), stack, tools)
+        return _work(Order.from_json(run.job), store, run, observer or Observer(), stack, tools)
 
 
 def open_store(place: str, stack: ExitStack, *, needed: bool) -> Store | None:
@@ -132,7 +132,7 @@ def _tools(stack: ExitStack) -> tuple[Drafter, Judge]:
 
 
 def _work(
-    order: Order, store: Store | None, run: Any, watch: Watch, stack: ExitStack, tools: tuple[Drafter, Judge]
+    order: Order, store: Store | None, run: Any, observer: Observer, stack: ExitStack, tools: tuple[Drafter, Judge]
 ) -> Fulfilled:
     task = order.task
     name = run.id if run is not None else None
@@ -140,7 +140,7 @@ def _work(
     designer, coder = open_models(order, store, run, stack) if order.uses_models else (None, None)
     record = Path(order.record) if order.record else None
     memory = Memory(name or "", store, record=record, replay=_replayed(order))
-    minds = Minds(designer, coder, store, run, memory, order.knowledge)
+    minds = TeamModels(designer, coder, store, run, memory, order.knowledge)
     job = Job(
         task,
         order.dsl,
@@ -154,7 +154,7 @@ def _work(
         kernel=order.kernel,
     )
     drafter, judge = tools
-    return Fulfilled(folder, generate(job, judge, drafter, folder, minds=minds, watch=watch), folder.run)
+    return Fulfilled(folder, generate(job, judge, drafter, folder, minds=minds, observer=observer), folder.run)
 
 
 def open_models(order: Order, store: Store | None, run: Any, stack: ExitStack) -> tuple[Model, Model]:

@@ -2,13 +2,13 @@
 
 1. `verify.py`     the orchestrator `Judge`; `session.py` its steps, `conversation.py` the exchange
                    with the two workers, `rejection.py` failures in words;
-2. `template.py`   starts the template process (`nursery.py`), which forks workers (`worker.py`, `family.py`);
+2. `server.py`   starts the server process (`nursery.py`), which forks workers (`worker.py`, `family.py`);
 3. `sandbox.py`    closes the candidate in (`landlock.py`, `seccomp.py`, `limits.py`, `system_calls.py`);
 4. `channel.py`, `bundle.py`  the bounded boundary between processes;
 5. `referee.py`    the trusted worker that draws inputs and compares (`inputs.py`, `numerics.py`, `nulls.py`, `regions.py`);
 6. `candidate.py`  the worker that runs the kernel; `trace.py` what it called, `observe.py` where its time went, seen from outside;
-7. `clock.py`      the interleaved measurement (`stopwatch.py`, `lane.py`, `statistics.py`, `roofline.py`, `rivals.py`), alone on
-                   the machine (`quiet.py`);
+7. `clock.py`      the interleaved measurement (`stopwatch.py`, `contender.py`, `statistics.py`, `roofline.py`, `baselines.py`), alone on
+                   the machine (`exclusive.py`);
 8. `verdict.py`    the answer.
 """
 

@@ -2,7 +2,7 @@
 
 In (requests, one at a time): `load` (source, constructor arguments, seed), `weights`, `time_prepare`/`time_go`/… (stopwatch.py),
 `refill` (new values into the same tensors), `collect` (outputs of the last block and its inputs as they are now), `held` (outputs
-of an earlier call once more), `forget`, `trace_on`, `trace_off`, `compile_for` (a language's stage compiles what was launched).
+of an earlier call once more), `forget`, `trace_on`, `trace_off`, `compile_for` (a language's runtime compiles what was launched).
 Out: replies with tensors as sealed bundles; a failure of the kernel is a reply too: {"ok": false, "kind", "type", "error", "trace"}.
 
 A correctness trial and a timed block are the same three requests, run by the same lines of code: nothing on the stack, in the
@@ -57,19 +57,19 @@ class Contender:
         self.held: list[Any] = []
         self.around: Any = _nothing
         self.stages = stages or {}
-        self.stage: Any = None
-        """The module that makes a language run without its device (`Stage` in compiler/language.py)."""
+        self.runtime: Any = None
+        """The module that makes a language run without its device (`OffDeviceRuntime` in compiler/language.py)."""
 
     def call(self, inputs: Sequence[Any]) -> Any:
         """The one way in which a kernel is ever called, by the stopwatch, which turns gradients off: a kernel is not charged for the
         judge's own Python."""
-        if self.stage is None and self.around is _nothing:
+        if self.runtime is None and self.around is _nothing:
             return self.model(*inputs)
         with self.around, self._scene(calling=True):
             return self.model(*inputs)
 
     def _scene(self, *, calling: bool) -> Any:
-        return _nothing if self.stage is None else self.stage.scene(calling=calling)
+        return _nothing if self.runtime is None else self.runtime.context(calling=calling)
 
     def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         op = message["op"]
@@ -97,14 +97,14 @@ class Contender:
         if op == "trace_off":
             seen, self.around = self.around, _nothing
             compiled = any(name.startswith(("torch._inductor.compile_fx", "torch._inductor.codecache")) for name in sys.modules)
-            launched = self.stage.launches() if self.stage else 0
-            operators = seen.operators | set(getattr(self.stage, "host_work", list)())
+            launched = self.runtime.launches() if self.runtime else 0
+            operators = seen.operators | set(getattr(self.runtime, "host_work", list)())
             told = {"operators": sorted(operators)[:200], "copied": seen.copied, "compiler": compiled}
             return {"ok": True, **told, "launches": launched}, []
         if op == "compile_for":
             with self._scene(calling=False):
-                figures = dict(self.stage.compile_for(message["target"]))
-            return {"ok": True, **figures, "notes": list(self.stage.notes())[:20]}, []
+                figures = dict(self.runtime.compile_for(message["target"]))
+            return {"ok": True, **figures, "notes": list(self.runtime.notes())[:20]}, []
         raise ValueError(f"unknown request {op!r}")
 
     def load(self, message: Message, fd: int) -> tuple[Message, list[int]]:
@@ -113,9 +113,9 @@ class Contender:
         torch.set_num_threads(int(message["threads"]))
         if message.get("device"):
             self.stopwatch = DeviceStopwatch(self.call, str(message["device"]))
-        if message.get("stage"):
-            self.stage = self.stages[message["stage"]]
-            self.stage.install(message["target"])
+        if message.get("runtime"):
+            self.runtime = self.stages[message["runtime"]]
+            self.runtime.install(message["target"])
         with self._scene(calling=False):
             module = _run_file(message["source"])
         kind = getattr(module, message["class"], None)

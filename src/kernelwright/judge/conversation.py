@@ -14,8 +14,8 @@ from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.judge.rejection import from_channel, from_reply
 from kernelwright.workers.channel import ChannelError, ChannelTimeout, Message, close_all
-from kernelwright.workers.exclusive import Quiet
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.exclusive import Exclusive
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.worker import Worker
 
 REFEREE_SECONDS = 900.0
@@ -44,9 +44,11 @@ class TaskRefused(TaskError):
 class Conversation:
     """Both workers of one verdict, once they are spawned. What they are asked to do waits while another verdict is timed."""
 
-    def __init__(self, template: Template, task: Task, kernel: Kernel, threads: int, times: Times, quiet: Quiet) -> None:
-        self.quiet = quiet
-        self.template, self.task, self.kernel, self.threads, self.times = template, task, kernel, threads, times
+    def __init__(
+        self, server: ForkServer, task: Task, kernel: Kernel, threads: int, times: Times, exclusive: Exclusive
+    ) -> None:
+        self.exclusive = exclusive
+        self.server, self.task, self.kernel, self.threads, self.times = server, task, kernel, threads, times
         self.referee: Worker | None = None
         self.candidate: Worker | None = None
 
@@ -73,7 +75,7 @@ class Conversation:
         """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
         worker = self._candidate()
         try:
-            with self.quiet.sharing():
+            with self.exclusive.sharing():
                 worker.channel.send(message, fds or [])
                 if (
                     message["op"] == "load"
@@ -94,7 +96,7 @@ class Conversation:
         """One request to the referee. Its failures are the task's fault or ours, never the candidate's."""
         assert self.referee is not None
         try:
-            with self.quiet.sharing():
+            with self.exclusive.sharing():
                 reply, received = self.referee.request(message, fds or [], timeout=REFEREE_SECONDS)
         except ChannelError as error:
             ended = self.referee.exit_reason()

@@ -29,11 +29,11 @@ MOST_KERNELS = 64
 
 @dataclass(frozen=True)
 class Setting:
-    """How a kernel of a device's language is executed: by a `stage` without the device, or on the `device` (torch's name of it)."""
+    """How a kernel of a device's language is executed: by a `runtime` without the device, or on the `device` (torch's name of it)."""
 
     dsl: str
     execution: Execution
-    stage: str
+    runtime: str
     targets: tuple[Target, ...]
     device: str = ""
     tools: tuple[dict[str, str], ...] = ()
@@ -51,8 +51,8 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
     if entry is None:
         return None
     language = entry.load()
-    stage = getattr(language, "stage", None)
-    if stage is None:
+    runtime = getattr(language, "runtime", None)
+    if runtime is None:
         return None
     names = [name.strip() for name in target.split(",") if name.strip()] or ["auto"]
     here = attached()
@@ -70,7 +70,7 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
             raise ConfigError(f"{dsl} kernels are for GPUs; {each.name} is none")
     asked: Callable[[str], dict[str, str]] = getattr(language, "tools", lambda kind: {})
     tools = tuple(asked(each.kind) for each in targets)
-    return Setting(dsl, getattr(language, "execution", "interpreter"), stage, targets, tools=tools)
+    return Setting(dsl, getattr(language, "execution", "interpreter"), runtime, targets, tools=tools)
 
 
 def timed(dsl: str, target: str = "auto") -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 
-class Laps:
+class Phases:
     """A watch with laps. A phase that is met twice counts together."""
 
     def __init__(self) -> None:

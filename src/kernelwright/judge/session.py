@@ -25,8 +25,8 @@ from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.timing.contender import ahead, foremost
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import ChannelError, Message, close_all
-from kernelwright.workers.exclusive import Quiet
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.exclusive import Exclusive
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
@@ -73,15 +73,15 @@ class Session(Conversation):
 
     def __init__(
         self,
-        template: Template,
+        server: ForkServer,
         task: Task,
         kernel: Kernel,
         threads: int,
         times: Times,
-        quiet: Quiet,
+        exclusive: Exclusive,
         setting: Setting | None = None,
     ) -> None:
-        super().__init__(template, task, kernel, threads, times, quiet)
+        super().__init__(server, task, kernel, threads, times, exclusive)
         self.setting = setting
         self.interpreted = setting is not None and not setting.device
         self.compiled: dict[str, CompiledFor] = {}
@@ -112,7 +112,7 @@ class Session(Conversation):
 
     def open(self) -> None:
         """Have the referee run the task file; a bad one is the user's error, not the kernel's."""
-        self.referee = self.template.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
+        self.referee = self.server.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
         reply, fds = self.ask_referee(
             {"op": "open", "path": self.task.path, "source": self.task.source, "class_name": self.task.class_name}
         )
@@ -122,7 +122,7 @@ class Session(Conversation):
     def load(self) -> None:
         """Spawn the candidate, have it build and construct, and settle the weights."""
         device = self.setting.device if self.setting else ""
-        self.candidate = self.template.spawn(
+        self.candidate = self.server.spawn(
             "candidate",
             sandboxed=True,
             limits=candidate_limits(self.facts, device),
@@ -149,7 +149,7 @@ class Session(Conversation):
                     "init": self._init,
                     "seed": self.facts["seed"],
                     "threads": self.threads,
-                    "stage": self.setting.stage if self.setting else None,
+                    "runtime": self.setting.runtime if self.setting else None,
                     "target": self.setting.sheet() if self.setting else None,
                     "device": device,
                 },

@@ -27,33 +27,33 @@ from kernelwright.core.verdict import CompiledFor, Status, Track, Verdict
 from kernelwright.judge import offdevice
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
-from kernelwright.judge.phases import Laps
+from kernelwright.judge.phases import Phases
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.session import Session
 from kernelwright.judge.timing import clock
 from kernelwright.judge.timing.bandwidth import Streams
-from kernelwright.judge.timing.baselines import Rivals
+from kernelwright.judge.timing.baselines import Baselines
 from kernelwright.target import Target
 from kernelwright.target.cpu import physical_cores
 from kernelwright.workers.channel import ChannelError
-from kernelwright.workers.exclusive import Quiet
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.exclusive import Exclusive
+from kernelwright.workers.fork_server import ForkServer
 
 TAIL = 2000
 
 
 class Judge:
-    """Judges kernels. Holds the template process, so that a verdict needs no import of torch; use it as a context manager, from
+    """Judges kernels. Holds the server process, so that a verdict needs no import of torch; use it as a context manager, from
     as many threads as you like (a timed phase has the machine for itself); `tasks_at_once` says of how many tasks."""
 
     def __init__(self, *, threads: int | None = None, times: Times | None = None, tasks_at_once: int = 1) -> None:
         self.threads = threads or default_threads()
         self.times = times or Times()
-        self.template = Template(self.threads)
-        self._stages: dict[str, Template] = {}
+        self.server = ForkServer(self.threads)
+        self._stages: dict[str, ForkServer] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
-        self.quiet = Quiet()
-        self._rivals = Rivals(self.template, self.threads, self.quiet, kept=tasks_at_once + 1)
+        self.exclusive = Exclusive()
+        self._rivals = Baselines(self.server, self.threads, self.exclusive, kept=tasks_at_once + 1)
         self._target: Target | None = None
         self._streams: Streams | None = None
 
@@ -65,9 +65,9 @@ class Judge:
 
     def close(self) -> None:
         """End every process that belongs to this judge."""
-        self.template.close()
-        for template in self._stages.values():
-            template.close()
+        self.server.close()
+        for server in self._stages.values():
+            server.close()
         if self._streams:
             self._streams.close()
 
@@ -103,8 +103,8 @@ class Judge:
         """The verdict on one kernel. Raises TaskError or KernelFileError for files that cannot be judged at all; everything that
         is the kernel's doing is in the verdict. `budget_s` bounds the referee's trials and the clock's rounds, each. `target` (names
         with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed.
-        `contenders` are further rivals beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
-        started, laps = time.monotonic(), Laps()
+        `contenders` are further baselines beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
+        started, laps = time.monotonic(), Phases()
         task = task if isinstance(task, Task) else Task.from_path(task)
         kernel = as_kernel(kernel, dsl)
         fields: dict[str, Any] = {
@@ -119,9 +119,9 @@ class Judge:
         if setting is not None:
             timing = timing and bool(device)
             fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
-        template = self._template_for(setting)
+        server = self._template_for(setting)
         holding = held(setting.targets[0]) if setting and device else contextlib.nullcontext()
-        with holding, Session(template, task, kernel, self.threads, self.times, self.quiet, setting) as session:
+        with holding, Session(server, task, kernel, self.threads, self.times, self.exclusive, setting) as session:
             try:
                 session.open()
                 laps.end("open")
@@ -159,12 +159,12 @@ class Judge:
     def _setting(self, dsl: str, target: str) -> offdevice.Setting | None:
         return offdevice.setting(dsl, target)
 
-    def _template_for(self, setting: offdevice.Setting | None) -> Template:
-        """The process that workers are forked from. A language without its device has one of its own, in which its stage is
+    def _template_for(self, setting: offdevice.Setting | None) -> ForkServer:
+        """The process that workers are forked from. A language without its device has one of its own, in which its runtime is
         imported: an interpreter must not be in the process of a kernel that is timed."""
         if setting is None or setting.device:
-            return self.template
-        return self._stages.setdefault(setting.stage, Template(self.threads, preload=(setting.stage,)))
+            return self.server
+        return self._stages.setdefault(setting.runtime, ForkServer(self.threads, preload=(setting.runtime,)))
 
     def _task_flags(self, session: Session) -> tuple[str, ...]:
         """What the task cannot tell, found once per task."""
@@ -174,7 +174,7 @@ class Judge:
         return known
 
     def _measure(
-        self, session: Session, laps: Laps, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
+        self, session: Session, laps: Phases, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
     ) -> clock.Measurement:
         """The timed phase: alone, since whatever else runs would disturb it."""
         assert session.candidate is not None
@@ -190,7 +190,7 @@ class Judge:
             else:
                 others[mode] = worker
         laps.end("contenders")
-        with self.quiet.alone():
+        with self.exclusive.alone():
             laps.end("waiting for silence")
             if self._target is None:
                 self._target = Target.host()

@@ -1,6 +1,6 @@
 """The built-in Designer and Coder as a worker: a task in, drafts (sketch and kernel file) out, best guess first.
 
-`Drafter` is the parent's side and imports no torch. `serve` is the worker's side: forked from the judge's template, it executes the
+`Drafter` is the parent's side and imports no torch. `serve` is the worker's side: forked from the judge's server, it executes the
 task file, captures the module, designs and lowers. A task that crashes or hangs costs only this worker.
 """
 
@@ -11,11 +11,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-from kernelwright.compiler.language import BornState
+from kernelwright.compiler.language import InitialisedState
 from kernelwright.core import errors
 from kernelwright.core.task import Task
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelError
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
 from kernelwright.workers.worker import Worker
 
@@ -44,11 +44,11 @@ class Draft:
 
 
 class Drafter:
-    """Asks a fresh worker for drafts of each task. Has a template process of its own, because a designer needs torch.export
-    imported (seconds), which the judge's template must not have. Use as a context manager; it starts in the background."""
+    """Asks a fresh worker for drafts of each task. Has a server process of its own, because a designer needs torch.export
+    imported (seconds), which the judge's server must not have. Use as a context manager; it starts in the background."""
 
     def __init__(self) -> None:
-        self._template = Template(preload=(READY,))
+        self._server = ForkServer(preload=(READY,))
         self._starting = threading.Thread(target=self._start, daemon=True)
 
     def __enter__(self) -> Drafter:
@@ -57,12 +57,12 @@ class Drafter:
 
     def __exit__(self, *_: object) -> None:
         self._starting.join()
-        self._template.close()
+        self._server.close()
 
     def _start(self) -> None:
-        # A template that cannot start is told by the first spawn, in the caller's thread.
+        # A server that cannot start is told by the first spawn, in the caller's thread.
         with contextlib.suppress(errors.KernelwrightError):
-            self._template.start()
+            self._server.start()
 
     def drafts(self, task: Task, request: Request, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
         """Raises what the worker met (TaskError, UnsupportedOperator, …) as the same error, in one sentence."""
@@ -85,7 +85,7 @@ class Drafter:
 
     def open(self, entry: str) -> Worker:
         """A worker of one's own that runs `entry` ("room.module:function") until it is stopped."""
-        return self._template.spawn(entry, sandboxed=False, limits=Limits(memory=64 * GIB))
+        return self._server.spawn(entry, sandboxed=False, limits=Limits(memory=64 * GIB))
 
     def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """One request to a fresh worker that runs `entry` ("agents.module:function"). A worker that ends without an answer is a
@@ -157,7 +157,7 @@ def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
     return drafts
 
 
-def state_of(loaded: Any) -> BornState:
+def state_of(loaded: Any) -> InitialisedState:
     """The reference's state_dict in outline, so that a kernel file can take its values under the same names, and how its constructor
     draws them, so that the same seed gives the same values."""
     from kernelwright.core.task.initialisation import birth
@@ -169,4 +169,4 @@ def state_of(loaded: Any) -> BornState:
         for name, tensor in model.state_dict().items()
     ]
     born = birth(loaded) if entries else None
-    return BornState(entries, born.statements, born.values) if born is not None else BornState(entries)
+    return InitialisedState(entries, born.statements, born.values) if born is not None else InitialisedState(entries)

@@ -29,7 +29,7 @@ def _nobody(standing: Standing) -> None:
 
 
 @dataclass(frozen=True)
-class Watch:
+class Observer:
     """`say` is called with one line, `text` with pieces of an answer (from any thread), `stands` when a search has moved on."""
 
     say: Callable[[str], None] = _nothing

@@ -55,7 +55,7 @@ class Workbench:
     def brief(self) -> Brief:
         """The task as the roles see it."""
         job = self.job
-        facts = self._once("facts", {}, lambda: examine(self.judge.template, job.task))
+        facts = self._once("facts", {}, lambda: examine(self.judge.server, job.task))
         sheet = self._once("target", {"target": job.target}, lambda: asdict(self._target()))
         target = Target.remembered(sheet)
         threads = self._once("threads", {}, lambda: {"threads": self.judge.threads})["threads"]

@@ -9,12 +9,12 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from kernelwright.judge.timing.race import STAGES, Heat, Place
+from kernelwright.judge.timing.race import STAGES, Place, Race
 from kernelwright.run.attempts import Attempt
 from kernelwright.run.workbench import Workbench, digest
 from kernelwright.search.features import Axes
 from kernelwright.search.point import Point
-from kernelwright.search.worker import Station, Written
+from kernelwright.search.worker import SearchWorker, Written
 
 
 @dataclass(frozen=True)
@@ -55,15 +55,15 @@ class State:
 
 
 class Course:
-    """Where variants are written and raced. Station and heat are opened when the first thing is to be done that is not remembered."""
+    """Where variants are written and raced. SearchWorker and heat are opened when the first thing is to be done that is not remembered."""
 
     def __init__(
         self, bench: Workbench, stack: ExitStack, sketches: tuple[str, ...], own: bool, options: dict[str, int]
     ) -> None:
         self._bench, self._stack = bench, stack
         self._given = (sketches, own, options)
-        self._open_station: Station | None = None
-        self._open_heat: Heat | None = None
+        self._open_station: SearchWorker | None = None
+        self._open_heat: Race | None = None
         key = {"sketches": [digest(sketch) for sketch in sketches], "own": own, "options": options}
         found = bench.finding("spaces", key, lambda: {"designs": [asdict(design) for design in self._station().designs]})
         self.designs = [
@@ -93,10 +93,10 @@ class Course:
 
         return [Place(**place) for place in self._bench.finding("heat", key, race)["places"]]
 
-    def _station(self) -> Station:
+    def _station(self) -> SearchWorker:
         if self._open_station is None:
             job, (sketches, own, options) = self._bench.job, self._given
-            station = Station(
+            station = SearchWorker(
                 self._bench.drafter,
                 job.task,
                 dsl=job.dsl,
@@ -109,7 +109,7 @@ class Course:
             self._open_station = self._stack.enter_context(station)
         return self._open_station
 
-    def _heat(self) -> Heat:
+    def _heat(self) -> Race:
         if self._open_heat is None:
-            self._open_heat = self._stack.enter_context(Heat(self._bench.judge, self._bench.job.task))
+            self._open_heat = self._stack.enter_context(Race(self._bench.judge, self._bench.job.task))
         return self._open_heat

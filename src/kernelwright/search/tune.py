@@ -21,7 +21,7 @@ from kernelwright.judge.timing.race import AGAIN
 from kernelwright.run.attempts import Attempt
 from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
-from kernelwright.run.observer import Standing, Watch
+from kernelwright.run.observer import Observer, Standing
 from kernelwright.run.workbench import Workbench, digest
 from kernelwright.search import finish_race, history
 from kernelwright.search.codegen_options import code_of
@@ -43,7 +43,7 @@ def tune(
     bench: Workbench,
     journal: Journal,
     folder: JobFolder,
-    watch: Watch,
+    observer: Observer,
     seed: Attempt,
     *,
     seconds: float,
@@ -58,10 +58,10 @@ def tune(
     options = Kernel.from_source(seed.kernel, dsl=job.dsl).options if sketches and not own else {}
 
     def stand(*doing: str) -> None:
-        watch.stands(_standing(state, proposer, doing, bench.seconds - started, seconds))
+        observer.stands(_standing(state, proposer, doing, bench.seconds - started, seconds))
 
     with ExitStack() as stack:
-        watch.say("tuning: designs and what can be varied in them")
+        observer.say("tuning: designs and what can be varied in them")
         course = Course(bench, stack, sketches, own or not sketches, options)
         known = bench.finding("past", {"target": target}, lambda: {"rows": history.rows(journal.store, job.dsl, target)})[
             "rows"
@@ -78,7 +78,7 @@ def tune(
             if entrants:
                 stand(*(point.words(course.designs[point.design].defaults) for point, _ in entrants.values()))
                 _heat(journal, course, proposer, entrants, state, target)
-                watch.say(f"tuning: {_line(state)}, {bench.seconds - started:.0f} s")
+                observer.say(f"tuning: {_line(state)}, {bench.seconds - started:.0f} s")
             if state.stale >= PATIENCE and proposer.settled:
                 ended = f"no single change of the best is a gain, nor what {PATIENCE} heats tried beyond"
                 break

@@ -3,7 +3,7 @@
 In: `open` {task, dsl, track, effort, sketches, own, options} → {designs: [Axes]}: the sketches given (of a kernel that is to be tuned, with
 the coder's options that it was written with; of models) and, where they are asked for, the designer's `own` designs; `write`
 {design, values} → {kernel, sketch, code}, or {} where the checker objects. Axes are those of the sketch (space.py) and the coder's
-options that make a difference (ways.py). Forked from the drafting template, since the task file has to run for its shapes. `Station`
+options that make a difference (ways.py). Forked from the drafting template, since the task file has to run for its shapes. `SearchWorker`
 is the parent's side.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from kernelwright.compiler.language import ManyWays
+from kernelwright.compiler.language import HasCodegenOptions
 from kernelwright.core.errors import KernelwrightError, SketchError
 from kernelwright.search.codegen_options import CODER, code_of, split, ways
 from kernelwright.search.features import Axes, family_of, roles_of, traits_of
@@ -38,7 +38,7 @@ class Written:
     code: str
 
 
-class Station:
+class SearchWorker:
     """The parent's side; use as a context manager."""
 
     def __init__(
@@ -130,14 +130,14 @@ class _Desk:
                 if not self._designs:  # else what a model proposed can still be varied
                     raise
         self._spaces = [Space.of(design.sketch) for design in self._designs]
-        self._options: dict[str, int] = dict(message["options"]) if isinstance(self._coder, ManyWays) else {}
+        self._options: dict[str, int] = dict(message["options"]) if isinstance(self._coder, HasCodegenOptions) else {}
         return {"designs": [self._axes(number) for number in range(len(self._designs))]}
 
     def _axes(self, number: int) -> dict[str, Any]:
         """One design as a search sees it."""
         design, space = self._designs[number], self._spaces[number]
         axes, defaults = dict(space.axes), dict(space.defaults)
-        if isinstance(self._coder, ManyWays):
+        if isinstance(self._coder, HasCodegenOptions):
 
             def write(options: Mapping[str, int]) -> str:
                 return self._lowered(number, design.sketch, options)
@@ -165,7 +165,7 @@ class _Desk:
 
     def _lowered(self, number: int, sketch: Sketch, options: Mapping[str, int]) -> str:
         shapes = self._designs[number].shapes
-        if isinstance(self._coder, ManyWays):
+        if isinstance(self._coder, HasCodegenOptions):
             return self._coder.lower(sketch, state=self._state, shapes=shapes, options=options)
         return self._coder.lower(sketch, state=self._state, shapes=shapes)
 

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 5.0
 LOCK = os.path.join(tempfile.gettempdir(), "kernelwright-cpu.lock")
 
 
-class Quiet:
+class Exclusive:
     """One per judge. A thread that is alone may share too: it is its own noise."""
 
     def __init__(self) -> None:

@@ -1,9 +1,9 @@
-"""The template process: imports torch once, stays clean and single-threaded, and forks workers on request.
+"""The server process: imports torch once, stays clean and single-threaded, and forks workers on request.
 
 In: requests on a socket from the parent ({"op": "spawn", "entry", "cell"} with four descriptors: the worker's channel, a lifeline,
 a status pipe, an output pipe). Out: {"ok", "pid"} of the worker's *keeper*. The family of one worker:
 
-    template ─fork─► (leaves the namespaces, exits) ─fork─► keeper (pid 1 in there) ─fork─► worker (runs the entry function)
+    server ─fork─► (leaves the namespaces, exits) ─fork─► keeper (pid 1 in there) ─fork─► worker (runs the entry function)
 
 The keeper does nothing but wait: for the worker's end, which it reports on the status pipe, and for the lifeline, whose other end
 only the parent holds. When either comes, the keeper ends and takes the whole family with it, so that no process survives a parent
@@ -115,7 +115,7 @@ def _find(entry: str) -> Callable[[Channel], None]:
 
 
 def _leave(cell: sandbox.Cell, entry: Callable[[Channel], None], fds: list[int], writer: int) -> NoReturn:
-    """The short-lived process between template and keeper."""
+    """The short-lived process between server and keeper."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         sandbox.detach(cell.mode)

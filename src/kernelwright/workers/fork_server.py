@@ -1,7 +1,7 @@
-"""The parent's side of the template process: start it once, have workers forked from it.
+"""The parent's side of the server process: start it once, have workers forked from it.
 
 In: the name of an entry function, limits, whether to close it in. Out: a `Worker` that has said hello. The strongest sandbox that
-this machine allows is found at the first sandboxed spawn and remembered. Imports no torch. One Template may be used from several
+this machine allows is found at the first sandboxed spawn and remembered. Imports no torch. One ForkServer may be used from several
 threads.
 """
 
@@ -44,8 +44,8 @@ ALLOCATOR = {
 }
 
 
-class Template:
-    """Owns the template process and a folder for its workers. Use as a context manager. `preload` names modules that its
+class ForkServer:
+    """Owns the server process and a folder for its workers. Use as a context manager. `preload` names modules that its
     workers shall find imported beside what the judge's own need."""
 
     def __init__(self, threads: int = 1, *, preload: tuple[str, ...] = ()) -> None:
@@ -59,7 +59,7 @@ class Template:
         self._folder: Path | None = None
         self._workers: list[Worker] = []
 
-    def __enter__(self) -> Template:
+    def __enter__(self) -> ForkServer:
         self.start()
         return self
 
@@ -72,7 +72,7 @@ class Template:
             self._ensure()
 
     def close(self) -> None:
-        """End all workers and the template, and remove their folder."""
+        """End all workers and the server, and remove their folder."""
         with self._lock:
             for worker in self._workers:
                 worker.stop()
@@ -181,7 +181,7 @@ class Template:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         code = "import json, sys; sys.path[:] = json.loads(sys.argv[2])\n"
         code += "from kernelwright.workers.fork_main import main; main(int(sys.argv[1]), sys.argv[3:])"
-        with (self._folder / "template.log").open("wb") as log:
+        with (self._folder / "server.log").open("wb") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", code, str(theirs.fileno()), json.dumps(_search_path()), *self._preload],
                 pass_fds=[theirs.fileno()],
@@ -197,9 +197,9 @@ class Template:
         try:
             hello, _ = self._control.receive(START_SECONDS)
         except ChannelError as error:
-            said = (self._folder / "template.log").read_text(errors="replace").strip().splitlines()
+            said = (self._folder / "server.log").read_text(errors="replace").strip().splitlines()
             self._end()
-            raise JudgeError(f"the judge's template process did not start: {said[-1] if said else error}") from error
+            raise JudgeError(f"the judge's server process did not start: {said[-1] if said else error}") from error
         self.missing = hello.get("missing", [])
 
     def _ask(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -208,7 +208,7 @@ class Template:
             return self._control.request(message, fds, timeout=SPAWN_SECONDS)[0]
         except ChannelError as error:
             self._end()
-            raise JudgeError(f"the judge's template process was lost: {error}") from error
+            raise JudgeError(f"the judge's server process was lost: {error}") from error
 
     def _end(self) -> None:
         if self._control is not None:
@@ -227,7 +227,7 @@ class Template:
         count = str(self.threads)
         result = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "PATH", *CANN) if name in os.environ}
         result |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS"), count)
-        # OpenBLAS starts its threads at import, and a template with threads cannot be forked.
+        # OpenBLAS starts its threads at import, and a server with threads cannot be forked.
         return {**result, **ALLOCATOR, "OPENBLAS_NUM_THREADS": "1", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 

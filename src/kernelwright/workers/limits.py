@@ -1,7 +1,7 @@
 """How much a worker may use: a frozen set of numbers, and how they are imposed on the calling process.
 
 In: `Limits` made by the parent (plain data, travels as JSON). Out: rlimits of the worker and everything it starts. What an rlimit
-cannot express (memory of a whole family of processes, wall time) is watched by the parent, in template.py.
+cannot express (memory of a whole family of processes, wall time) is watched by the parent, in server.py.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds for one worker. `memory` is what it may add to the template's own footprint, as address space per process and as
+    """Bounds for one worker. `memory` is what it may add to the server's own footprint, as address space per process and as
     resident memory over all its processes."""
 
     memory: int = 6 * GIB

@@ -1,6 +1,6 @@
 """One worker as the parent holds it: its channel, its end, its processes; never trusted.
 
-In: what `Template.spawn` made. Out: replies, or the reason why there are none. While the parent waits for a reply it also drains the
+In: what `ForkServer.spawn` made. Out: replies, or the reason why there are none. While the parent waits for a reply it also drains the
 worker's prints (only their tail is kept), and watches the memory of the whole family. A `Line` is a Channel with this watching built
 in; for candidates it also numbers the requests, so that a message which answers no request is recognised as forged.
 """

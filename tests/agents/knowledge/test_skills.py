@@ -14,7 +14,7 @@ from kernelwright.core.errors import ConfigError
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
 
-TARGETS = Path(load.__code__.co_filename).parents[1] / "target"
+TARGETS = Path(load.__code__.co_filename).parents[2] / "target"
 ALL = {name: load([one.skills]) for name, one in languages().items()}
 EXAMPLES = [(name, example) for name, skills in sorted(ALL.items()) for skill in skills for example in skill.examples]
 QUICK = {("cpp", "pointwise"), ("cpp", "matmul"), ("triton", "softmax"), ("cuda_c", "reduction"), ("tilelang", "scan")}

@@ -114,7 +114,7 @@ def _handler_of(server: Server) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Quiet."""
+            """Exclusive."""
 
     return Handler
 

@@ -1,4 +1,4 @@
-"""A child process of the coders' tests: LANGUAGE FOLDER in; lowers the folder's sketches, runs the kernels on the language's stage and
+"""A child process of the coders' tests: LANGUAGE FOLDER in; lowers the folder's sketches, runs the kernels on the language's runtime and
 compares with the sketch's own interpreter."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kernelwright.sketch.parse import parse
 from kernelwright.target import Target
 
 NAME = sys.argv[1]
-stage = importlib.import_module(f"kernelwright.compiler.backends.{NAME}.runtime")
+runtime = importlib.import_module(f"kernelwright.compiler.backends.{NAME}.runtime")
 
 
 def inputs_of(sketch) -> list[torch.Tensor]:
@@ -38,7 +38,7 @@ def compare(path: Path) -> str:
     file.write_text(language(NAME).lower(sketch))
     spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}", file)
     module = importlib.util.module_from_spec(spec)
-    with stage.scene(calling=False):
+    with runtime.context(calling=False):
         spec.loader.exec_module(module)
         model = module.ModelNew()
     state = {name: torch.randn(tensor.shape).to(tensor.dtype) for name, tensor in model.state_dict().items()}
@@ -46,7 +46,7 @@ def compare(path: Path) -> str:
     inputs = inputs_of(sketch)
     wanted = interpreter.call(sketch, [x.clone() for x in inputs], state)
     for _ in range(2):
-        with torch.no_grad(), stage.scene(calling=True):
+        with torch.no_grad(), runtime.context(calling=True):
             got = model(*inputs)
         one, two = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(wanted)
         for a, b in zip(one, two, strict=True):
@@ -58,7 +58,7 @@ def compare(path: Path) -> str:
 
 def main(folder: Path) -> None:
     torch.manual_seed(0)
-    stage.install(asdict(Target.load("h100")))
+    runtime.install(asdict(Target.load("h100")))
     found = {}
     for path in sorted(folder.glob("*.json")):
         name = json.loads(path.read_text())["name"]

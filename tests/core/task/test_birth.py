@@ -60,7 +60,7 @@ def get_inputs():
 
 
 def loaded(module: str) -> LoadedTask:
-    return load_task(Task.from_source(SOURCE.replace("MODULE", module), path="core/task.py"))
+    return load_task(Task.from_source(SOURCE.replace("MODULE", module), path="task.py"))
 
 
 def made(found: Any, seed: int) -> dict[str, torch.Tensor]:

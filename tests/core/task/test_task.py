@@ -33,7 +33,7 @@ def get_init_inputs():
 """
 
 
-def write(folder: Path, text: str, name: str = "core/task.py") -> str:
+def write(folder: Path, text: str, name: str = "task.py") -> str:
     path = folder / name
     path.write_text(text)
     return str(path)
@@ -89,7 +89,7 @@ def test_another_class_of_a_module_with_its_own_inputs(tmp_path: Path) -> None:
     task = Task.from_path(write(tmp_path, text) + ":TwoSums")
     loaded, model, workloads = open_task(task, 0)
     outputs = require_outputs(task, loaded.forward(model, workloads[0]))
-    assert task.name == "core.task:TwoSums"
+    assert task.name == "task:TwoSums"
     assert [name for name, _ in outputs] == ["output[0]", "output[1]['rows']"]
 
 
@@ -109,16 +109,16 @@ def test_a_sibling_module_can_be_imported(tmp_path: Path) -> None:
 BAD = {
     "missing": (None, "no such file"),
     "empty": ("\n", "empty"),
-    "syntax": ("import torch\ndef broken(:\n", r"core/task.py:2: syntax error"),
+    "syntax": ("import torch\ndef broken(:\n", r"task.py:2: syntax error"),
     "no model": ("import torch\n", "no class Model"),
     "not a module": ("class Model:\n    pass\ndef get_inputs():\n    return []\n", "not a torch.nn.Module"),
-    "raises at import": (GOOD + "\n1 / 0\n", r"core/task.py:\d+: running the file raised ZeroDivisionError"),
+    "raises at import": (GOOD + "\n1 / 0\n", r"task.py:\d+: running the file raised ZeroDivisionError"),
     "exits": (GOOD + "\nimport sys\nsys.exit(0)\n", "running the file raised SystemExit"),
     "no inputs": (GOOD.replace("get_inputs", "get_nothing"), "no function get_inputs"),
-    "inputs raise": (GOOD.replace("torch.randn(3, 8)", "torch.nothing"), r"core/task.py:\d+: get_inputs raised AttributeError"),
+    "inputs raise": (GOOD.replace("torch.randn(3, 8)", "torch.nothing"), r"task.py:\d+: get_inputs raised AttributeError"),
     "inputs no list": (GOOD.replace("[torch.randn(3, 8)]", "torch.randn(3, 8)"), "must return a list of inputs, not a Tensor"),
     "inputs no tensor": (GOOD.replace("[torch.randn(3, 8)]", "[object()]"), "neither a tensor nor a number"),
-    "inputs do not fit": (GOOD.replace("randn(3, 8)", "randn(3, 9)"), r"core/task.py:\d+: its inputs do not fit forward"),
+    "inputs do not fit": (GOOD.replace("randn(3, 8)", "randn(3, 9)"), r"task.py:\d+: its inputs do not fit forward"),
     "arguments do not fit": (GOOD.replace("return [8]", "return [8, 1, 2]"), "do not fit Model"),
     "no tensor out": (GOOD.replace("return self.drop(self.linear(x))", "return 'x'"), "forward returns a str"),
     "too large": (GOOD.replace("randn(3, 8)", "randn(10**10, 8)"), "too large for memory"),
@@ -134,7 +134,7 @@ def use(path: str) -> None:
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_file_gets_one_sentence(name: str, tmp_path: Path) -> None:
     text, sentence = BAD[name]
-    path = write(tmp_path, text) if text is not None else str(tmp_path / "core/task.py")
+    path = write(tmp_path, text) if text is not None else str(tmp_path / "task.py")
     with pytest.raises(TaskError, match=sentence) as caught:
         use(path)
     assert "\n" not in str(caught.value)

@@ -85,7 +85,7 @@ def records(count: int, folder: Path | None = None) -> list[Record]:
             place.mkdir(parents=True)
             (place / "kernel.py").write_text(KERNEL)
             (place / "sketch.py").write_text("@kernel\ndef rows():\n    for i in parallel(0, 64):\n        pass\n")
-            (place / "core/task.py").write_text(f"# {HOSTILE}\nclass Model: ...\n")
+            (place / "task.py").write_text(f"# {HOSTILE}\nclass Model: ...\n")
             (place / "verdict.json").write_text(Verdict(status=Status.correct, reason="right").model_dump_json())
             fields |= {part: f"tasks/{level}/{name}/{part}.py" for part in ("kernel", "sketch")}
             fields["verdict"] = f"tasks/{level}/{name}/verdict.json"

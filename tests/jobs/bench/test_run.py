@@ -177,7 +177,7 @@ def test_a_task_that_took_the_run_down_twice_is_left(tmp_path: Path) -> None:
 
 
 def test_a_task_that_hangs_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelwright.bench.probe.LOOKING_SECONDS", 6.0)
+    monkeypatch.setattr("kernelwright.jobs.bench.probe.LOOKING_SECONDS", 6.0)
     (tmp_path / "hangs.py").write_text(task(before="while True: pass"))
     entries = collect([str(tmp_path / "hangs.py")])
     (record,) = run(entries, QUICK, tmp_path / "out", resume=False, jobs=1, tell=lambda *_: None).records.values()

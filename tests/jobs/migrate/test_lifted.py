@@ -50,9 +50,9 @@ def get_inputs():
 @pytest.mark.slow
 def test_a_triton_kernel_becomes_cpp_and_is_timed_against_eager(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "kernel.py").write_text(SOFTMAX)
-    (tmp_path / "core/task.py").write_text(TASK)
+    (tmp_path / "task.py").write_text(TASK)
     out = tmp_path / "out"
-    arguments = ["--to", "cpp", "--task", str(tmp_path / "core/task.py"), "--no-compile", "--out", str(out), "--json"]
+    arguments = ["--to", "cpp", "--task", str(tmp_path / "task.py"), "--no-compile", "--out", str(out), "--json"]
     assert run(["migrate", str(tmp_path / "kernel.py"), *arguments]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["source_verdict"]["execution"] == "interpreter"

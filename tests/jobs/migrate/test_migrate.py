@@ -213,7 +213,7 @@ def test_migrate_from_the_command_line_without_a_task(tmp_path: Path, capsys: py
     told = json.loads(capsys.readouterr().out)
     assert told["verdict"]["status"] == told["source_verdict"]["status"] == "correct"
     assert {"kernel", "sketch", "verdict", "run"} <= set(told)
-    assert {path.name for path in out.iterdir()} >= {"kernel.py", "sketch.py", "verdict.json", "migration.md", "core/task.py"}
+    assert {path.name for path in out.iterdir()} >= {"kernel.py", "sketch.py", "verdict.json", "migration.md", "task.py"}
     text = (out / "migration.md").read_text()
     assert "## Side by side" in text
     assert "__global__" in text

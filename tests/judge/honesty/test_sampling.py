@@ -11,9 +11,9 @@ import pytest
 
 from kernelwright.core.task import Task
 from kernelwright.judge.honesty.sampling import Observer, Sighting, suspicion
-from kernelwright.judge.timing.baselines import Rivals
-from kernelwright.workers.exclusive import Quiet
-from kernelwright.workers.fork_server import Template
+from kernelwright.judge.timing.baselines import Baselines
+from kernelwright.workers.exclusive import Exclusive
+from kernelwright.workers.fork_server import ForkServer
 
 OWN, TORCH, GOMP = "/home/kernel/tmp/k.so", "/v/torch/lib/libtorch_cpu.so", "/v/torch/lib/libgomp.so.1"
 PYTHON = "/usr/bin/python3.11"
@@ -68,7 +68,7 @@ def test_contenders_are_sampled_as_the_candidate_is() -> None:
     """Sampling cost the candidate alone 5 % of a short call, which every verdict then held against it."""
     source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
     task = Task.from_source(source + "def get_inputs():\n    return [torch.zeros(4)]\n")
-    with Template() as template:
-        candidate = template.spawn("candidate", sandboxed=True)
-        eager = Rivals(template, 1, Quiet(), kept=1).eager(task)
+    with ForkServer() as server:
+        candidate = server.spawn("candidate", sandboxed=True)
+        eager = Baselines(server, 1, Exclusive(), kept=1).eager(task)
         assert candidate.observe() == (eager.observer is not None)

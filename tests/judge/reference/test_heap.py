@@ -12,7 +12,7 @@ from kernelwright.workers.fork_server import ALLOCATOR
 
 PROGRAM = """
 import torch
-from kernelwright.judge import heap
+from kernelwright.judge.reference import heap
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096 >> 20

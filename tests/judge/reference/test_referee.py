@@ -280,9 +280,9 @@ def test_timed_inputs_are_fresh_and_checked() -> None:
     first = made.draw_timed(3, 5)
     again = [tree.transform(inputs, lambda tensor: tensor.clone()) for inputs in first]
     assert not torch.equal(first[0][0], first[1][0])
-    quiet = {"then": [torch.ones(3)], "now": [torch.ones(3)]}
-    assert made.check_timed(1, again[1][0] * 2, quiet) is None
-    assert status(made.check_timed(1, again[0][0] * 2, quiet)) == "wrong_values"
+    exclusive = {"then": [torch.ones(3)], "now": [torch.ones(3)]}
+    assert made.check_timed(1, again[1][0] * 2, exclusive) is None
+    assert status(made.check_timed(1, again[0][0] * 2, exclusive)) == "wrong_values"
     assert status(made.check_timed(1, again[1][0] * 2, {"then": [torch.zeros(3)], "now": [torch.ones(3)]})) == "cheating"
     assert not torch.equal(made.draw_timed(1, 6)[0][0], again[0][0])
 

@@ -47,7 +47,7 @@ def test_large_tasks_are_sampled_however_fast_they_are() -> None:
 def test_trials_make_room_before_the_next_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two large ones at a time, beside the candidate's, got the referee killed for memory."""
     made = referee("torch.relu(self.layer(x))")
-    monkeypatch.setattr("kernelwright.judge.referee.REMEMBERED_BYTES", 1)
+    monkeypatch.setattr("kernelwright.judge.reference.referee.REMEMBERED_BYTES", 1)
     alive: list[int] = []
     made.loaded.model_class.forward.__globals__["alive"] = alive
     made.weights(None)
@@ -58,7 +58,7 @@ def test_trials_make_room_before_the_next_is_computed(monkeypatch: pytest.Monkey
 
 
 def test_without_room_for_fp64_torch_is_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kernelwright.judge.referee.available_bytes", lambda: 1)
+    monkeypatch.setattr("kernelwright.judge.reference.referee.available_bytes", lambda: 1)
     made = referee("self.layer(x) - self.layer(x).mean(0)")
     made.weights(None)
     made.plan(0.1)
@@ -114,7 +114,7 @@ def test_a_large_trial_is_drawn_once_for_its_run_and_not_again_for_the_flags(mon
     """Inputs of a gigabyte take seconds to draw; each trial drew them twice, and the flags once more."""
     made = referee("torch.relu(self.layer(x))")
     made.sampled_rows = 6
-    monkeypatch.setattr("kernelwright.judge.referee.REMEMBERED_BYTES", 1)
+    monkeypatch.setattr("kernelwright.judge.reference.referee.REMEMBERED_BYTES", 1)
     made.plan(0.1)
     drawn: list[int] = []
     draw = made.loaded.draw

@@ -31,7 +31,7 @@ def get_init_inputs():
 
 def opened(source: str = SOURCE, mode: str = "eager") -> Rival:
     rival = Rival()
-    message = {"op": "open", "path": "core/task.py", "source": source, "class_name": "Model", "mode": mode}
+    message = {"op": "open", "path": "task.py", "source": source, "class_name": "Model", "mode": mode}
     before = torch.get_num_threads()
     rival.answer({**message, "init_seed": 3, "threads": 1}, [])
     torch.set_num_threads(before)
@@ -71,8 +71,8 @@ def test_a_plug_in_is_a_contender_by_its_name(monkeypatch: pytest.MonkeyPatch) -
         def load(self) -> Any:
             return lambda model: lambda x: 2 * model(x)
 
-    monkeypatch.setattr("kernelwright.judge.contender.metadata.entry_points", lambda group: [Point()])
-    monkeypatch.setattr("kernelwright.judge.contender._prepare_compiler", lambda folder: None)
+    monkeypatch.setattr("kernelwright.judge.timing.baseline_worker.metadata.entry_points", lambda group: [Point()])
+    monkeypatch.setattr("kernelwright.judge.timing.baseline_worker._prepare_compiler", lambda folder: None)
     x = torch.randn(4, 5)
     assert torch.equal(opened(mode="doubled").call([x]), 2 * opened().call([x]))
     with pytest.raises(ValueError, match="known are eager, compile, max-autotune, doubled"):

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from kernelwright.sketch.index.symbolic import bounds, ceil_div, equal, evaluate, show, simplify, substitute, symbols
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym
-
-from .random_sketches import Draw
+from tests.sketch.random_sketches import Draw
 
 NAMES = ("a", "b", "c")
 a, b, c = map(Sym, NAMES)

@@ -30,7 +30,7 @@ def load(path: Path, source: str):
 def lowered(folder: Path, source: str) -> tuple[str, torch.nn.Module, list[torch.Tensor]]:
     """The kernel file for a task, with the reference and its inputs."""
     torch.manual_seed(0)
-    task = load(folder / "core/task.py", source)
+    task = load(folder / "task.py", source)
     model, inputs = task.Model().eval(), task.get_inputs()
     buffers = dict(model.named_buffers())
     state = [
@@ -76,7 +76,7 @@ def judge():
 @pytest.mark.parametrize("family", JUDGED)
 def test_judged_correct_in_the_sandbox(family: str, judge: Judge, tmp_path: Path) -> None:
     kernel, _, _ = lowered(tmp_path, JUDGED[family])
-    verdict = judge.verify(tmp_path / "core/task.py", kernel, track="pure", timing=False)
+    verdict = judge.verify(tmp_path / "task.py", kernel, track="pure", timing=False)
     assert verdict.status is Status.correct, verdict.reason
     assert verdict.dsl == "opencl"
     assert verdict.execution == "native"
@@ -99,14 +99,14 @@ def test_seeded_bugs_are_never_correct(bug: str, judge: Judge, tmp_path: Path) -
     kernel, _, _ = lowered(tmp_path, JUDGED[family])
     head, marker, source = kernel.partition("SOURCE = r'''")
     assert old in source
-    verdict = judge.verify(tmp_path / "core/task.py", head + marker + source.replace(old, new or ";", times), timing=False)
+    verdict = judge.verify(tmp_path / "task.py", head + marker + source.replace(old, new or ";", times), timing=False)
     assert verdict.status in (Status.wrong_values, Status.crashed), verdict.reason
 
 
 def test_the_command_line_knows_it(tmp_path: Path) -> None:
     kernel, _, _ = lowered(tmp_path, JUDGED["pointwise"])
     (tmp_path / "kernel.py").write_text(kernel)
-    command = [sys.executable, "-m", "kernelwright", "verify", "core/task.py", "kernel.py", "--no-timing", "--json"]
+    command = [sys.executable, "-m", "kernelwright", "verify", "task.py", "kernel.py", "--no-timing", "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["dsl"] == "opencl"

@@ -44,7 +44,7 @@ def _split(pair: Value) -> tuple[Value, Value]:
 def _joined(real: Value, imaginary: Value) -> Value:
     shape = b.broadcast_shape(real.shape, imaginary.shape)
     parts = tuple(b.unsqueeze(b.expand(x, shape), -1) for x in (real, imaginary))
-    return v.Join((*shape, 2), real.dtype, parts, len(shape))
+    return v.Concat((*shape, 2), real.dtype, parts, len(shape))
 
 
 _PARTS: dict[str, Any] = {

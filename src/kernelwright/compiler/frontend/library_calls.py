@@ -11,13 +11,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.scalar import MustRealise
+from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.judge.honesty.trace import judge_calls
 from kernelwright.sketch.nodes import DType, LibraryCall
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.schedule.sketch_builder import Workshop
+    from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 
 PAIRS = {"complex64": DType.f32, "complex128": DType.f64}
 _ANYWHERE = ("device", "layout", "pin_memory", "memory_format")  # results are copied into tensors of our own
@@ -71,28 +71,28 @@ def called(node: Any, args: list[Any], keywords: dict[str, Any], dtype_of: Calla
         if key not in _ANYWHERE:
             attributes[key] = encoded(argument, node.kwargs[key])
 
-    def made(fake: Any) -> v.Crafted | None:
+    def made(fake: Any) -> v.CustomKernel | None:
         if not hasattr(fake, "shape"):
             return None
         shape = tuple(int(e) for e in fake.shape)
         pair = PAIRS.get(str(fake.dtype).removeprefix("torch."))
         dtype = pair or dtype_of(fake.dtype)
-        return v.Crafted((*shape, 2) if pair else shape, dtype, None, tuple(inputs), origin=name)  # type: ignore[arg-type]
+        return v.CustomKernel((*shape, 2) if pair else shape, dtype, None, tuple(inputs), origin=name)  # type: ignore[arg-type]
 
     results = [made(fake) for fake in (fakes if several else [fakes])]
     group: list[v.Value] = [r for r in results if r is not None]
 
-    def craft(workshop: Workshop, _: tuple[v.Value, ...]) -> None:
-        kept = [k for k, r in enumerate(results) if id(r) in workshop.placed]
+    def craft(builder: SketchBuilder, _: tuple[v.Value, ...]) -> None:
+        kept = [k for k, r in enumerate(results) if id(r) in builder.placed]
         own = dict(attributes)
         if several:
             own["$results"] = kept
         written = [k for k, place in enumerate(kept) if is_complex(fakes[place] if several else fakes)]
         if pairs or written:
             own["$complex"] = {"inputs": pairs, "outputs": written}
-        outputs = tuple(workshop.placed[id(results[k])] for k in kept)
-        workshop.steps.append(LibraryCall(name, tuple(_tensor(workshop, x) for x in inputs), outputs, json.dumps(own)))
-        workshop.notes.append(f"{_short(name)} is left to torch (track hybrid)")
+        outputs = tuple(builder.placed[id(results[k])] for k in kept)
+        builder.steps.append(LibraryCall(name, tuple(_tensor(builder, x) for x in inputs), outputs, json.dumps(own)))
+        builder.notes.append(f"{_short(name)} is left to torch (track hybrid)")
 
     for result in results:
         if result is not None:
@@ -100,12 +100,12 @@ def called(node: Any, args: list[Any], keywords: dict[str, Any], dtype_of: Calla
     return tuple(results) if several else results[0]
 
 
-def _tensor(workshop: Workshop, value: v.Value) -> str:
+def _tensor(builder: SketchBuilder, value: v.Value) -> str:
     if isinstance(value, v.Leaf):
         return value.tensor
-    if id(value) not in workshop.placed:
-        raise MustRealise(value)
-    return workshop.placed[id(value)]
+    if id(value) not in builder.placed:
+        raise MustMaterialize(value)
+    return builder.placed[id(value)]
 
 
 def _short(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord, flatten, unflatten
-from kernelwright.compiler.graph.values import Const, Fold, Map, Position, Value, View
+from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
 from kernelwright.sketch.nodes import DType
 
 Number = float | int | bool
@@ -98,7 +98,7 @@ def fold(op: str, x: Value, axes: Sequence[int], keep: bool = False, dtype: DTyp
     elif all(x.shape[a] == 1 for a in axes):
         result = cast(reshape(x, rest), dtype)
     else:
-        result = Fold(rest, dtype, op, x, axes)
+        result = Reduce(rest, dtype, op, x, axes)
     return reshape(result, tuple(1 if i in axes else e for i, e in enumerate(x.shape))) if keep else result
 
 

@@ -100,7 +100,7 @@ class View(Value):
 
 
 @dataclass(eq=False)
-class Fold(Value):
+class Reduce(Value):
     """A reduction over `axes`, which disappear from the shape."""
 
     op: str = ""
@@ -112,7 +112,7 @@ class Fold(Value):
 
 
 @dataclass(eq=False)
-class ArgFold(Value):
+class ArgReduce(Value):
     """Position of the max or min along `axis`, which disappears from the shape."""
 
     op: str = ""
@@ -124,7 +124,7 @@ class ArgFold(Value):
 
 
 @dataclass(eq=False)
-class Run(Value):
+class Scan(Value):
     """A running reduction along `axis`."""
 
     op: str = ""
@@ -138,7 +138,7 @@ class Run(Value):
 
 
 @dataclass(eq=False)
-class Join(Value):
+class Concat(Value):
     """Concatenation along `axis`."""
 
     parts: tuple[Value, ...] = ()
@@ -149,7 +149,7 @@ class Join(Value):
 
 
 @dataclass(eq=False)
-class Lookup(Value):
+class Gather(Value):
     """Element at `coords` is the source's element at positions read at run time: `build(coords, read)` gives the source's
     coordinates, where `read(i, coords, extent)` is the coordinate found in `indices[i]`, wrapped if negative."""
 
@@ -174,9 +174,9 @@ class Contraction(Value):
 
 
 @dataclass(eq=False)
-class Crafted(Value):
+class CustomKernel(Value):
     """A value whose kernel is written by hand for its kind (sort, scatter): always realised. `craft` is called with the
-    workshop (compiler/schedule/assemble.py) and writes all of `group`, the values that one kernel makes together."""
+    builder (compiler/schedule/assemble.py) and writes all of `group`, the values that one kernel makes together."""
 
     craft: Callable[[Any, tuple[Value, ...]], None] = None  # type: ignore[assignment]
     args: tuple[Value, ...] = ()

@@ -2,7 +2,7 @@
 
 1. import everything that is needed, close the sandbox;
 2. load the file, construct its module, draw its inputs;
-3. call forward under the tracer and the language's scene (the device redirect): launches are put down;
+3. call forward under the tracer and the language's context (the device redirect): launches are put down;
 4. the language makes a sketch of what was seen.
 """
 
@@ -65,12 +65,12 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
     language.install(tracer.launch, asdict(Target.load(TARGET)))
     _close(folder)
     shown = request["path"]
-    with language.scene(calling=False):
+    with language.context(calling=False):
         module = _guarded(lambda: _load(path), path, shown, "loading it raised")
-    call, arguments, called = _entry(module, request, tracer, path, language.scene)
+    call, arguments, called = _entry(module, request, tracer, path, language.context)
     state = {name: t.detach().clone() for name, t in call.state_dict().items()} if isinstance(call, torch.nn.Module) else {}
     given = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, arguments)
-    with torch.no_grad(), language.scene(calling=True), tracer:
+    with torch.no_grad(), language.context(calling=True), tracer:
         try:
             returned = _guarded(lambda: call(*arguments), path, shown, "calling it raised")
         except CannotLift as error:
@@ -135,7 +135,7 @@ def _line(error: BaseException, path: str) -> int:
 
 
 def _entry(
-    module: Any, request: dict[str, Any], tracer: Tracer, path: str, scene: Callable[..., Any]
+    module: Any, request: dict[str, Any], tracer: Tracer, path: str, context: Callable[..., Any]
 ) -> tuple[Callable[..., Any], list[Any], dict[str, str]]:
     """The thing to call, and its arguments, whose memory the tracer knows; its name and what it was constructed with."""
     shown = request["path"]
@@ -165,7 +165,7 @@ def _entry(
     call = found
     if isinstance(found, type):
         seed_everything(0)
-        with scene(calling=False), torch.no_grad():
+        with context(calling=False), torch.no_grad():
             model = _constructed(found, init, path, shown)
         model = model.eval() if isinstance(model, torch.nn.Module) else model
         call = model

@@ -24,7 +24,7 @@ LANGUAGES = {
     "tilelang": "kernelwright.compiler.lift.tilelang",
     "cuda_c": "kernelwright.compiler.lift.cuda",
 }
-"""Modules with `install(put, target)`, `scene(calling)` and `lifted(seen)`, by language."""
+"""Modules with `install(put, target)`, `context(calling)` and `lifted(seen)`, by language."""
 SECONDS = 300
 
 

@@ -17,9 +17,9 @@ from kernelwright.compiler.lower.tile_values import (
     Block,
     Carried,
     CommentEffect,
-    KeepEffect,
     LoadData,
     LoopEffect,
+    MaterializeEffect,
     PickAccess,
     SpanAccess,
     Storage,
@@ -264,7 +264,7 @@ class GraphBuilder:
         )
         if self.roots[tile.tensor] in self.written_too:
             loaded.kept = True
-            self.block.effects.append(KeepEffect(loaded))
+            self.block.effects.append(MaterializeEffect(loaded))
         return loaded
 
     def region(self, region: tuple[nodes.Axis, ...]) -> tuple[tuple[Access, ...], tuple[Poly, ...]]:

@@ -108,7 +108,7 @@ class StoreEffect:
 
 
 @dataclass(eq=False)
-class KeepEffect:
+class MaterializeEffect:
     """The value must be stored here, before later effects change what it reads."""
 
     value: Value
@@ -142,7 +142,7 @@ class CommentEffect:
     text: str
 
 
-Effect = StoreEffect | KeepEffect | LoopEffect | CommentEffect
+Effect = StoreEffect | MaterializeEffect | LoopEffect | CommentEffect
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
 """From the captured graph to sketches: settle.py decides which values are realised, `make_root` makes the kernels of one.
 
-A realised value is traced and scheduled over what is in memory before it; what cannot be inlined there is told by `MustRealise`
-(a contraction's epilogue: `NotFusible`). Kernels, tensors and views are collected in a Workshop and become a `Sketch`.
+A realised value is traced and scheduled over what is in memory before it; what cannot be inlined there is told by `MustMaterialize`
+(a contraction's epilogue: `NotFusible`). Kernels, tensors and views are collected in a SketchBuilder and become a `Sketch`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.rewrites import split_reduction
 from kernelwright.compiler.schedule import loops
-from kernelwright.compiler.schedule.candidate import Offer
+from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.contraction.join import lower_contraction
 from kernelwright.compiler.schedule.fusion import NotFusible, before_folds
 from kernelwright.compiler.schedule.nest import build
-from kernelwright.compiler.schedule.partition import Settler
-from kernelwright.compiler.schedule.scalar import MustRealise
-from kernelwright.compiler.schedule.sketch_builder import Workshop, tensors_of
+from kernelwright.compiler.schedule.partition import Partitioner
+from kernelwright.compiler.schedule.scalar import MustMaterialize
+from kernelwright.compiler.schedule.sketch_builder import SketchBuilder, tensors_of
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
@@ -36,14 +36,14 @@ MOST_SECTIONS = 512
 
 def assemble(
     captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
-) -> list[tuple[nodes.Sketch, Workshop]]:
+) -> list[tuple[nodes.Sketch, SketchBuilder]]:
     """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others. If these are more than `SPARE`, all contractions
     spend memory or rounding for speed in the first of them; in the rest those of one problem take another choice, cheapest first. Others
     are only begun in the first `seconds`: a large network has one design."""
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced = split_reduction.split_long_folds(v.topological(outputs), cores, threads=captured.dsl == "cpp")
-    settler = Settler(captured, outputs, forced, cores, make_root)
+    settler = Partitioner(captured, outputs, forced, cores, make_root)
     best = settler.settle({})
     made = [(_sketch(best, name, doc), best)]
     numbers: dict[Any, int] = {}
@@ -64,7 +64,7 @@ def assemble(
     return made
 
 
-def _spending(offered: dict[str, list[Offer]]) -> Iterator[tuple[dict[str, int], str]]:
+def _spending(offered: dict[str, list[CandidateCost]]) -> Iterator[tuple[dict[str, int], str]]:
     """The choices that spend something for speed, in all problems that have one: each kind of spending for itself, then all."""
     prices = sorted({offer.price for offers in offered.values() for offer in offers} - {""})
     for spent in [[price] for price in prices] + ([prices] if len(prices) > 1 else []):
@@ -75,7 +75,7 @@ def _spending(offered: dict[str, list[Offer]]) -> Iterator[tuple[dict[str, int],
         yield {problem: pick for problem, pick in picks.items() if pick}, f"spends {' and '.join(spent)} for speed"
 
 
-def _others(offered: dict[str, list[Offer]]) -> Iterator[tuple[dict[str, int], str]]:
+def _others(offered: dict[str, list[CandidateCost]]) -> Iterator[tuple[dict[str, int], str]]:
     """Every choice but the first of each problem, cheapest first."""
     dearer = sorted(
         (offer.cost - offers[0].cost, problem, pick)
@@ -93,56 +93,56 @@ def _likeness(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:
     return tuple(repr(step) if isinstance(step, nodes.LibraryCall) else table.of(step)[0] for step in sketch.steps)
 
 
-def make_root(workshop: Workshop, root: v.Value, contraction: v.Contraction | None, together: list[v.Value]) -> set[int]:
+def make_root(builder: SketchBuilder, root: v.Value, contraction: v.Contraction | None, together: list[v.Value]) -> set[int]:
     """Adds the kernels of one realised value, and of those made `together` with it where that wastes nothing. Returns the ids of
     the values that are now made."""
     if root.size == 0:
-        _empty(workshop, root)
+        _empty(builder, root)
         return {id(root)}
     if contraction is not None:
-        _contraction(workshop, contraction, root)
+        _contraction(builder, contraction, root)
         return {id(root)}
-    if isinstance(root, v.Crafted):
-        root.craft(workshop, tuple(root.group) or (root,))
+    if isinstance(root, v.CustomKernel):
+        root.craft(builder, tuple(root.group) or (root,))
         return {id(root), *(id(x) for x in root.group)}
-    return _generic(workshop, [root, *together])
+    return _generic(builder, [root, *together])
 
 
-def _empty(workshop: Workshop, root: v.Value) -> None:
+def _empty(builder: SketchBuilder, root: v.Value) -> None:
     """A result without elements still has a kernel that writes it: loops that do nothing."""
     names = [f"i{axis}" for axis, extent in enumerate(root.shape) if extent == 0]
     left = list(names)
     region = tuple(At(Sym(left.pop(0)) if extent == 0 else Int(0)) for extent in root.shape)
     value = nodes.Full((), False if root.dtype == nodes.DType.bool else 0, root.dtype)
-    body: nodes.Statement = nodes.Store(workshop.placed[id(root)], region, value)
+    body: nodes.Statement = nodes.Store(builder.placed[id(root)], region, value)
     for var in reversed(names):
         body = nodes.For(var, "range", Int(0), Int(0), Int(1), (body,))
-    workshop.kernel("empty", (body,), final=False)
+    builder.kernel("empty", (body,), final=False)
 
 
-def _contraction(workshop: Workshop, contraction: v.Contraction, end: v.Value) -> None:
+def _contraction(builder: SketchBuilder, contraction: v.Contraction, end: v.Value) -> None:
     try:
-        lower_contraction(workshop, contraction, end)
+        lower_contraction(builder, contraction, end)
     except NotFusible as e:
         if end is contraction:
             raise UnsupportedOperator(contraction.origin) from e
-        raise MustRealise(before_folds(contraction, end)) from e
-    after = [name for name in _joined(workshop, [end], contraction) if name != _operator(contraction)]
+        raise MustMaterialize(before_folds(contraction, end)) from e
+    after = [name for name in _joined(builder, [end], contraction) if name != _operator(contraction)]
     if after:
-        workshop.notes.append(f"{workshop.placed[id(end)]}: {_operator(contraction)} with {', '.join(after)} in its epilogue")
+        builder.notes.append(f"{builder.placed[id(end)]}: {_operator(contraction)} with {', '.join(after)} in its epilogue")
 
 
 def _operator(value: v.Value) -> str:
     return value.origin.split(".")[1].strip("_") if value.origin.startswith("aten.") else type(value).__name__.lower()
 
 
-def _joined(workshop: Workshop, roots: list[v.Value], stop: v.Value | None = None) -> list[str]:
+def _joined(builder: SketchBuilder, roots: list[v.Value], stop: v.Value | None = None) -> list[str]:
     """Operators, in order, that are computed on the way to the roots from what is in memory (or from `stop`)."""
     names: list[str] = []
     seen: set[int] = set()
 
     def visit(value: v.Value) -> None:
-        if id(value) in seen or value is stop or (id(value) in workshop.placed and value not in roots):
+        if id(value) in seen or value is stop or (id(value) in builder.placed and value not in roots):
             return
         seen.add(id(value))
         for source in value.sources():
@@ -155,36 +155,36 @@ def _joined(workshop: Workshop, roots: list[v.Value], stop: v.Value | None = Non
     return names
 
 
-def _generic(workshop: Workshop, roots: list[v.Value]) -> set[int]:
+def _generic(builder: SketchBuilder, roots: list[v.Value]) -> set[int]:
     """One kernel for roots of one shape, or only the first if together they would waste work."""
     if len(roots) > 1:
         try:
-            _kernel(workshop, roots)
+            _kernel(builder, roots)
             return {id(r) for r in roots}
-        except MustRealise:
+        except MustMaterialize:
             pass
-    _kernel(workshop, roots[:1])
+    _kernel(builder, roots[:1])
     return {id(roots[0])}
 
 
-def _kernel(workshop: Workshop, roots: list[v.Value]) -> None:
+def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
     sections = _sections(roots[0]) if len(roots) == 1 else [None]
     bodies = []
     for section in sections:
-        tracer = workshop.tracer(pinned=tuple(roots))
-        nest = build(tracer, [(r, workshop.placed[id(r)]) for r in roots], section)
-        loops.refuse_waste(nest, workshop.cores)
-        native = workshop.captured.dsl == "cpp"
-        chosen = loops.plan(nest, workshop.cores if native else 0)
-        taken = {t.name for t in workshop.tensors}
-        bodies.append((chosen.form, loops.write(nest, chosen, workshop.view, taken, lines=native)))
-        workshop.cost += loops.cost(nest)
-    together = _joined(workshop, roots)
+        tracer = builder.tracer(pinned=tuple(roots))
+        nest = build(tracer, [(r, builder.placed[id(r)]) for r in roots], section)
+        loops.refuse_waste(nest, builder.cores)
+        native = builder.captured.dsl == "cpp"
+        chosen = loops.plan(nest, builder.cores if native else 0)
+        taken = {t.name for t in builder.tensors}
+        bodies.append((chosen.form, loops.write(nest, chosen, builder.view, taken, lines=native)))
+        builder.cost += loops.cost(nest)
+    together = _joined(builder, roots)
     if len(together) > 1:
-        workshop.notes.append(f"{', '.join(workshop.placed[id(r)] for r in roots)}: {', '.join(together)} in one kernel")
+        builder.notes.append(f"{', '.join(builder.placed[id(r)] for r in roots)}: {', '.join(together)} in one kernel")
     stem = roots[0].origin.split(".")[1].strip("_") if roots[0].origin.startswith("aten.") else "kernel"
     for form, body in bodies:
-        workshop.kernel(f"{stem}_{form}", body)
+        builder.kernel(f"{stem}_{form}", body)
 
 
 def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
@@ -193,7 +193,7 @@ def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
     seen = [root]
     while seen:
         value = seen.pop()
-        if isinstance(value, v.Join) and value.shape == root.shape and len(value.parts) <= MOST_SECTIONS:
+        if isinstance(value, v.Concat) and value.shape == root.shape and len(value.parts) <= MOST_SECTIONS:
             cuts = [0]
             for part in value.parts:
                 cuts.append(cuts[-1] + part.shape[value.axis])
@@ -203,38 +203,38 @@ def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
     return [None]
 
 
-def _sketch(workshop: Workshop, name: str, doc: str) -> nodes.Sketch:
+def _sketch(builder: SketchBuilder, name: str, doc: str) -> nodes.Sketch:
     def leaf(value: Any) -> Any:
         if isinstance(value, v.Leaf):
             return value.tensor
-        return workshop.placed[id(value)] if isinstance(value, v.Value) else value
+        return builder.placed[id(value)] if isinstance(value, v.Value) else value
 
     def fill(tree: Any) -> Any:
         if isinstance(tree, str) and tree.startswith("#"):
-            return leaf(workshop.captured.outputs[int(tree[1:])])
+            return leaf(builder.captured.outputs[int(tree[1:])])
         if isinstance(tree, list):
             return [fill(t) for t in tree]
         return {k: fill(t) for k, t in tree.items()} if isinstance(tree, dict) else tree
 
-    steps = _in_time(workshop)
-    tensors = _used(workshop, steps)
+    steps = _in_time(builder)
+    tensors = _used(builder, steps)
     return nodes.Sketch(
         name,
         doc,
         (),
-        tuple(workshop.tunables),
+        tuple(builder.tunables),
         tensors,
         steps,
-        json.dumps(fill(workshop.captured.structure)),
-        tuple(workshop.captured.constants),
+        json.dumps(fill(builder.captured.structure)),
+        tuple(builder.captured.constants),
     )
 
 
-def _in_time(workshop: Workshop) -> tuple[nodes.Kernel | nodes.LibraryCall, ...]:
+def _in_time(builder: SketchBuilder) -> tuple[nodes.Kernel | nodes.LibraryCall, ...]:
     """The steps in their order, except that a temporary which is made of inputs and parameters alone is made right before it is needed:
     it lies in memory for a shorter time, and nothing has to lie there for longer."""
-    roots = {t.name: t.source for t in workshop.tensors if t.role == "view"}
-    roles = {t.name: t.role for t in workshop.tensors}
+    roots = {t.name: t.source for t in builder.tensors if t.role == "view"}
+    roles = {t.name: t.role for t in builder.tensors}
 
     def touched(step: nodes.Kernel | nodes.LibraryCall) -> tuple[set[str], set[str]]:
         if isinstance(step, nodes.LibraryCall):
@@ -242,7 +242,7 @@ def _in_time(workshop: Workshop) -> tuple[nodes.Kernel | nodes.LibraryCall, ...]
         read, written = tensors_of(step.body)
         return {roots.get(name, name) for name in read}, {roots.get(name, name) for name in written}
 
-    touches = [touched(step) for step in workshop.steps]
+    touches = [touched(step) for step in builder.steps]
 
     def place(number: int) -> float:
         read, written = touches[number]
@@ -253,12 +253,12 @@ def _in_time(workshop: Workshop) -> tuple[nodes.Kernel | nodes.LibraryCall, ...]
         return first - 0.5 if first > number else number
 
     order = sorted(range(len(touches)), key=lambda number: (place(number), number))
-    return tuple(workshop.steps[number] for number in order)
+    return tuple(builder.steps[number] for number in order)
 
 
-def _used(workshop: Workshop, steps: tuple[nodes.Kernel | nodes.LibraryCall, ...]) -> tuple[Tensor, ...]:
+def _used(builder: SketchBuilder, steps: tuple[nodes.Kernel | nodes.LibraryCall, ...]) -> tuple[Tensor, ...]:
     """Tensors that something reads or writes; inputs stay, because forward takes them."""
     text = repr(steps)
-    used = {t.name for t in workshop.tensors if f"'{t.name}'" in text}
-    used |= {t.source for t in workshop.tensors if t.role == "view" and t.name in used}
-    return tuple(t for t in workshop.tensors if t.name in used or t.role in ("input", "output", "constant"))
+    used = {t.name for t in builder.tensors if f"'{t.name}'" in text}
+    used |= {t.source for t in builder.tensors if t.role == "view" and t.name in used}
+    return tuple(t for t in builder.tensors if t.name in used or t.role in ("input", "output", "constant"))

@@ -1,6 +1,6 @@
 """What passes between the graph's lowering and the schedule families: lazily fused operands come in, finished statements go out.
 
-A contraction family (design/contraction) knows tiles and loops but not what feeds or follows it. It asks a `Loader` for the tile
+A contraction family (design/contraction) knows tiles and loops but not what feeds or follows it. It asks a `Prologue` for the tile
 of an operand at given spans, and hands its accumulator to an `Epilogue`, which returns the statements that finish and store it.
 Both are made by compiler/schedule/fusion.py from the expression graph, so prologues and epilogues of any pointwise shape fuse for free.
 """
@@ -16,7 +16,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.check.declarations import RESERVED
 
 
-class Loader(Protocol):
+class Prologue(Protocol):
     """Makes the tile of an operand: one `Axis` (Span or At) per logical axis of the operand; the tile has one axis per Span, in
     order, and the operand's own dtype (f16/bf16 arrive cast to f32). Elements outside the operand read as `pad`."""
 
@@ -55,7 +55,7 @@ class Names:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ScheduleCandidate:
     """A part of a sketch made by a family: declarations it needs, its kernels in order, and the seconds it should take. Some have
     another `price` than time, memory or rounding: these are never the first choice, but a search may take them."""
 
@@ -68,11 +68,11 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Offer:
+class CandidateCost:
     """A piece as whoever chooses sees it; of a problem that comes up several times, all of them together."""
 
     cost: float = 0.0
     price: str = ""
 
-    def joined(self, cost: float) -> Offer:
-        return Offer(self.cost + cost, self.price)
+    def joined(self, cost: float) -> CandidateCost:
+        return CandidateCost(self.cost + cost, self.price)

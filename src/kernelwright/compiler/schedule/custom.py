@@ -1,6 +1,6 @@
 """Kernels that are written by kind, because what they store is not one expression per element: sorting and scattering.
 
-Each function is called by assemble.py with the workshop and the values that one kernel makes together; operands are traced like
+Each function is called by assemble.py with the builder and the values that one kernel makes together; operands are traced like
 anywhere else, so pointwise maths before them is fused.
 """
 
@@ -14,13 +14,13 @@ from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord
 from kernelwright.compiler.schedule import loops
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.nest import build
-from kernelwright.compiler.schedule.scalar import Expr, MustRealise, Tracer, data_of, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, data_of, walk_all
 from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.schedule.sketch_builder import Workshop
+    from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 
 Combine = Literal["set", "add", "maximum", "minimum", "mul"]
 
@@ -29,17 +29,17 @@ def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
     """An operand as an expression without reductions: those are realised first."""
     expr = tracer.at(value, coords)
     if any(e.kind in ("reduce", "arg", "scan") for e in walk_all([expr])):
-        raise MustRealise(value)
+        raise MustMaterialize(value)
     return expr
 
 
-def sort_rows(workshop: Workshop, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
+def sort_rows(builder: SketchBuilder, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
     """Sorts along an axis, one row at a time, and stores the first elements and their positions, as far as they are wanted."""
     atoms = [Atom(e, whole=True) for e in x.shape]
     coords = tuple(atom_coord(a) if a.extent > 1 or i == axis else Coord(0) for i, a in enumerate(atoms))
-    expr = plain(workshop.tracer(), x, coords)
-    names = Names({t.name for t in workshop.tensors})
-    emitter = Emitter(1, names, workshop.view)
+    expr = plain(builder.tracer(), x, coords)
+    names = Names({t.name for t in builder.tensors})
+    emitter = Emitter(1, names, builder.view)
     row = atoms[axis]
     bindings: dict[Atom, Binding] = {row: Dim(0, Int(0), Int(row.extent), row.extent - 1)}
     loops: list[tuple[str, int]] = []
@@ -62,13 +62,13 @@ def sort_rows(workshop: Workshop, x: v.Value, axis: int, descending: bool, value
     if values.shape[axis] != row.extent:
         chosen = nodes.Part(chosen, (Span(Int(0), Int(values.shape[axis])),))
     block.statements.append(nodes.Assign(order, chosen))
-    if id(values) in workshop.placed:
+    if id(values) in builder.placed:
         taken: Tile = nodes.Take(nodes.Var(line), nodes.Var(order), 0)
         taken = nodes.Cast(taken, values.dtype) if expr.dtype != values.dtype else taken
-        block.statements.append(nodes.Store(workshop.placed[id(values)], tuple(region), taken))
-    if id(places) in workshop.placed:
-        block.statements.append(nodes.Store(workshop.placed[id(places)], tuple(region), nodes.Var(order)))
-    workshop.kernel("sort", parallel_nest(loops, block.statements))
+        block.statements.append(nodes.Store(builder.placed[id(values)], tuple(region), taken))
+    if id(places) in builder.placed:
+        block.statements.append(nodes.Store(builder.placed[id(places)], tuple(region), nodes.Var(order)))
+    builder.kernel("sort", parallel_nest(loops, block.statements))
 
 
 def parallel_nest(loops: list[tuple[str, int]], body: list[nodes.Statement]) -> tuple[nodes.Statement, ...]:
@@ -79,30 +79,30 @@ def parallel_nest(loops: list[tuple[str, int]], body: list[nodes.Statement]) -> 
 
 
 def scatter(
-    workshop: Workshop, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[int, ...],
+    builder: SketchBuilder, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[int, ...],
     place: Callable[[v.Coords, Tracer], v.Coords], combine: Combine,
 ) -> None:  # fmt: skip
     """Copies `base`, then writes every element of `updates` at `place(coords)`. Axes of the updates that can hit one place twice
     are `serial` and run in order, so the result does not depend on chance; the others are parallel, the last one as a tile."""
-    tensor = workshop.placed[id(made)]
-    nest = build(workshop.tracer(), [(base, tensor)])
-    loops.refuse_waste(nest, workshop.cores)
-    taken = {t.name for t in workshop.tensors}
-    workshop.kernel("copy", loops.write(nest, loops.plan(nest), workshop.view, taken), final=False)
+    tensor = builder.placed[id(made)]
+    nest = build(builder.tracer(), [(base, tensor)])
+    loops.refuse_waste(nest, builder.cores)
+    taken = {t.name for t in builder.tensors}
+    builder.kernel("copy", loops.write(nest, loops.plan(nest), builder.view, taken), final=False)
     if updates.size == 0:
         return
     atoms = [Atom(e, whole=True) for e in updates.shape]
     coords = tuple(atom_coord(a) if a.extent > 1 else Coord(0) for a in atoms)
-    tracer = workshop.tracer()
+    tracer = builder.tracer()
     value = plain(tracer, updates, coords)
     target = place(coords, tracer)
     for e in walk_all([d.expression for c in target for d in data_of(c)]):
         if e.kind in ("reduce", "arg", "scan") and e.value is not None:
-            raise MustRealise(e.value)
-    names = Names({t.name for t in workshop.tensors})
+            raise MustMaterialize(e.value)
+    names = Names({t.name for t in builder.tensors})
     parallel = [a for i, a in enumerate(atoms) if i not in serial and a.extent > 1]
     vector = parallel[-1] if parallel else None
-    emitter = Emitter(1 if vector else 0, names, workshop.view)
+    emitter = Emitter(1 if vector else 0, names, builder.view)
     bindings: dict[Atom, Binding] = {}
     outer: list[tuple[str, int, int]] = []
     for atom in parallel:
@@ -124,7 +124,7 @@ def scatter(
     tile, rank = emitter.tile(value, block)
     dtype = made.dtype
     if combine != "set":
-        old, old_rank = emitter._access(workshop.arena.access(tensor, made.shape, target, dtype), block)
+        old, old_rank = emitter._access(builder.arena.access(tensor, made.shape, target, dtype), block)
         old = nodes.Cast(old, v.compute_dtype(dtype)) if v.compute_dtype(dtype) != dtype else old
         op = "logical_or" if dtype == nodes.DType.bool and combine == "add" else combine
         tile, rank = nodes.Binary(op, old, tile), max(rank, old_rank)
@@ -138,4 +138,4 @@ def scatter(
         body = [nodes.For(var, "range", Int(0), Int(extent), Int(1), tuple(body))]
     for var, extent, step in reversed(outer):
         body = [nodes.For(var, "parallel", Int(0), Int(extent), Int(step), tuple(body))]
-    workshop.kernel("scatter", tuple(body), final=False)
+    builder.kernel("scatter", tuple(body), final=False)

@@ -11,11 +11,11 @@ import math
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.loops import EXPENSIVE, spills
 from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
-from kernelwright.compiler.schedule.scalar import Expr, MustRealise, Tracer, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile
@@ -115,7 +115,7 @@ class Operand:
             return False
         return any(c == atom_coord(atom) and n == extent for n, c in zip(e.data[1], e.data[2], strict=True))
 
-    def loader(self, names: Names) -> Loader:
+    def loader(self, names: Names) -> Prologue:
         """The hook for a family."""
 
         def load(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
@@ -193,7 +193,7 @@ def _full_shape(tile: Tile, rank: int, spans: list[Span], dtype: DType) -> Tile:
     return nodes.Expand(tile, tuple(s.extent for s in spans))
 
 
-class Finish:
+class EpilogueWriter:
     """What follows a contraction up to the value that is stored, as an epilogue. `folds` tells whether it reduces the channels of a
     convolution, so that its tiles must hold all of them."""
 
@@ -215,7 +215,7 @@ class Finish:
             if e.kind not in ("reduce", "arg", "scan") or e.value is None:
                 continue
             if not any(below.kind == "slot" for below in walk_all([e.args[0]])):
-                raise MustRealise(e.value)
+                raise MustMaterialize(e.value)
             if e.kind != "reduce" or set(e.data[1]) != channels:
                 raise NotFusible(end.origin)
             self.folds = True
@@ -277,7 +277,7 @@ def region_end(
             break
         if not any(id(s) in region for s in value.sources()):
             continue
-        if folds and isinstance(value, v.Fold) and value.source.shape == contraction.shape and value.axes == (CHANNELS,):
+        if folds and isinstance(value, v.Reduce) and value.source.shape == contraction.shape and value.axes == (CHANNELS,):
             sizes.add(value.size)
         elif value.size not in sizes or not (isinstance(value, v.Map) or _renames(value, folds)):
             break
@@ -304,7 +304,7 @@ def before_folds(contraction: v.Value, end: v.Value) -> v.Value:
     """What the first reduction of channels on the way to `end` reads: the end of an epilogue that stops there. The contraction itself
     where nothing is reduced."""
     for value in v.topological([end]):
-        if isinstance(value, v.Fold) and value.source.shape == contraction.shape and value.axes == (CHANNELS,):
+        if isinstance(value, v.Reduce) and value.source.shape == contraction.shape and value.axes == (CHANNELS,):
             return value.source
     return contraction
 

@@ -4,7 +4,7 @@ In comes a `Nest`; out goes the body of a kernel. Each atom gets a place: a para
 parallel loop), or a sequential loop. Three forms cover everything: *flat* (no reduction: tiles of the contiguous axes),
 *rows* (the reduced axes are contiguous or shared with the output: a row is a tile, or is walked in chunks), and *columns*
 (the reduced axes are strided: a vector of neighbours is the tile, the reduced axes are walked or whole).
-A nest that would repeat a reduction or leave cores idle is refused with `MustRealise`.
+A nest that would repeat a reduction or leave cores idle is refused with `MustMaterialize`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Div, Mod
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.nest import Nest
-from kernelwright.compiler.schedule.scalar import Expr, MustRealise, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, walk_all
 from kernelwright.compiler.schedule.separable import separate
 from kernelwright.compiler.schedule.tiles import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
 from kernelwright.sketch import nodes
@@ -65,7 +65,7 @@ def work(e: Expr) -> int:
 
 
 def refuse_waste(nest: Nest, cores: int) -> None:
-    """Raises MustRealise for what this nest would compute repeatedly or on too few cores."""
+    """Raises MustMaterialize for what this nest would compute repeatedly or on too few cores."""
     domain = set(nest.domain)
     found = reductions(nest)
     _refuse_mixed_windows(found)
@@ -75,7 +75,7 @@ def refuse_waste(nest: Nest, cores: int) -> None:
         for e in below:
             again = e.kind in ("reduce", "arg", "scan") or (e.kind == "apply" and e.data in EXPENSIVE)
             if again and _overlapping(outer, e, domain) and outer.value is not None:
-                raise MustRealise(compact(outer.value.sources()[0]))
+                raise MustMaterialize(compact(outer.value.sources()[0]))
             if e.kind in ("reduce", "arg", "scan") and e.free & set(bound_atoms(outer)) and e.value is not None:
                 nested.append((outer, e))
     repeated = [e for e in found if domain - e.free and e.value is not None]
@@ -86,16 +86,16 @@ def refuse_waste(nest: Nest, cores: int) -> None:
     for outer, inner in nested:
         if work(inner) > SMALL_WORK and outer.value is not None and inner.value is not None:
             body = compact(outer.value.sources()[0])
-            raise MustRealise(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
+            raise MustMaterialize(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
     if repeated:
         worst = max(repeated, key=lambda e: (math.prod(a.extent for a in domain - e.free), work(e)))
         heavy = max(math.prod(a.extent for a in domain), work(worst))
         if heavy > SMALL_WORK:
-            raise MustRealise(worst.value)  # type: ignore[arg-type]
+            raise MustMaterialize(worst.value)  # type: ignore[arg-type]
 
 
 def _refuse_mixed_windows(found: list[Expr]) -> None:
-    """Raises MustRealise where a pooling window and another reduction (a norm's statistics, a softmax, a mean) share a nest. The
+    """Raises MustMaterialize where a pooling window and another reduction (a norm's statistics, a softmax, a mean) share a nest. The
     window cuts the contiguous axis into short pieces: all that walks along it, the other reduction too, would go by strided elements."""
     if not any(_window(e) and work(e) > SMALL_WORK for e in found):
         return
@@ -104,15 +104,15 @@ def _refuse_mixed_windows(found: list[Expr]) -> None:
             if e.kind not in ("reduce", "arg") or e.value is None or outer.value is None or _window(e) == _window(outer):
                 continue
             if _window(e):  # what is pooled is reduced further
-                raise MustRealise(compact(outer.value.sources()[0]))
+                raise MustMaterialize(compact(outer.value.sources()[0]))
             # what is pooled was reduced before: for every place, or once for many
-            raise MustRealise(compact(outer.value.sources()[0]) if e.free & set(bound_atoms(outer)) else e.value)
+            raise MustMaterialize(compact(outer.value.sources()[0]) if e.free & set(bound_atoms(outer)) else e.value)
 
 
 def _window(e: Expr) -> bool:
     """Whether a reduction is over the short windows of a pooling."""
     return (
-        isinstance(e.value, v.Fold)
+        isinstance(e.value, v.Reduce)
         and not e.value.origin.endswith("partial")
         and any(isinstance(x, v.View) and x.kind == "windows" for x in (e.value.source, *e.value.source.sources()))
         and math.prod(a.extent for a in bound_atoms(e)) <= SHORT_WALK
@@ -265,7 +265,7 @@ def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom
         # it walks another way through its data than the row: on its own it would go one element at a time
         long = math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK
         if long and vector not in bound_atoms(e) and e.value is not None and e not in made_here:
-            raise MustRealise(e.value)
+            raise MustMaterialize(e.value)
     chunk = vector.extent if vector.extent <= 2 * CHUNK else _divisor(vector.extent, CHUNK)
     loops = [a for a in order if a != vector]
     return Plan("rows", parallel, {vector: chunk}, {vector} if chunk < vector.extent else set(), loops)

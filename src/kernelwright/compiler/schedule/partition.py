@@ -2,7 +2,7 @@
 
 1. Values that must be in memory are found: results, contractions up to the end of their epilogue, hand-crafted kernels, and what
    earlier attempts found to be needed (`forced`).
-2. Each of these roots is made over what is in memory before it. Whatever cannot be inlined there (`MustRealise`) is realised too,
+2. Each of these roots is made over what is in memory before it. Whatever cannot be inlined there (`MustMaterialize`) is realised too,
    and the plan is drawn anew. What rests on none of the changes is kept, so a network of hundreds of layers is made about once.
 """
 
@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.memory_budget import copies_fit
-from kernelwright.compiler.schedule.candidate import Offer
+from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.fusion import region_end
-from kernelwright.compiler.schedule.scalar import MustRealise
-from kernelwright.compiler.schedule.sketch_builder import Workshop
+from kernelwright.compiler.schedule.scalar import MustMaterialize
+from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 
@@ -30,7 +30,7 @@ DEEP = 120
 SHOWN = 4
 """Operations from which a value that is both collected and used further is stored rather than computed twice."""
 
-MakeRoot = Callable[[Workshop, v.Value, v.Contraction | None, list[v.Value]], set[int]]
+MakeRoot = Callable[[SketchBuilder, v.Value, v.Contraction | None, list[v.Value]], set[int]]
 
 
 @dataclass(frozen=True)
@@ -57,13 +57,13 @@ class Finished:
     steps: list[nodes.Kernel | nodes.LibraryCall]
     tunables: list[nodes.Tunable]
     notes: list[str]
-    offered: dict[str, list[Offer]]
+    offered: dict[str, list[CandidateCost]]
     newly_prepared: set[str]
     cost: float
 
 
 @dataclass
-class Settler:
+class Partitioner:
     """Makes workshops of one captured graph; names, views and finished roots are kept from one to the next."""
 
     captured: Captured
@@ -75,12 +75,12 @@ class Settler:
     names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.base = Workshop(self.captured, self.cores, copies_fit=copies_fit(self.captured))
+        self.base = SketchBuilder(self.captured, self.cores, copies_fit=copies_fit(self.captured))
         self.base.tensors = list(self.captured.tensors)
         self.base.names.taken |= {t.name for t in self.captured.tensors}
         self.forced |= _waypoints(self.outputs)
 
-    def settle(self, choices: dict[str, int]) -> Workshop:
+    def settle(self, choices: dict[str, int]) -> SketchBuilder:
         """All kernels of the graph, with these choices for its contractions."""
         before = dict(self.forced)
         try:
@@ -89,21 +89,21 @@ class Settler:
             if choices:  # what only this choice needs in memory
                 self.forced = before
 
-    def _settled(self, choices: dict[str, int]) -> Workshop:
+    def _settled(self, choices: dict[str, int]) -> SketchBuilder:
         for _ in range(ATTEMPTS):
-            workshop = replace(
+            builder = replace(
                 self.base, choices=choices, offered={}, placed={}, steps=[], tunables=[], notes=[], prepared=set(), cost=0.0
             )
-            missing = self._attempt(workshop)
+            missing = self._attempt(builder)
             if not missing:
-                return workshop
+                return builder
             for value in missing:
                 if id(value) in self.forced:
                     raise UnsupportedOperator(value.origin or type(value).__name__)
                 self.forced[id(value)] = value
         raise UnsupportedOperator("this graph", "its parts could not be separated into kernels")
 
-    def _attempt(self, workshop: Workshop) -> list[v.Value]:
+    def _attempt(self, builder: SketchBuilder) -> list[v.Value]:
         """Makes what can be made; returns what must be realised before the rest can."""
         plan = self._plan()
         results = {id(o): "out" if len(self.outputs) == 1 else f"out{i}" for i, o in enumerate(self.outputs)}
@@ -111,40 +111,40 @@ class Settler:
             if id(root) not in self.names:
                 role = "output" if id(root) in results else "temp"
                 stem = results.get(id(root), _stem(root))
-                self.names[id(root)] = workshop.declare(stem, root.shape, root.dtype, role)
-            workshop.placed[id(root)] = self.names[id(root)]
+                self.names[id(root)] = builder.declare(stem, root.shape, root.dtype, role)
+            builder.placed[id(root)] = self.names[id(root)]
         missing: dict[int, v.Value] = {}
         done: set[int] = set()
         for i, root in enumerate(plan.roots):
             if id(root) in done:
                 continue
             contraction = plan.ends.get(id(root))
-            alone = contraction is not None or isinstance(root, v.Crafted) or root.stored
+            alone = contraction is not None or isinstance(root, v.CustomKernel) or root.stored
             together = [] if alone else _companions(root, plan, i, done)
-            cone = _cone([root, *together], workshop.placed)
+            cone = _cone([root, *together], builder.placed)
             if any(key in cone for key in missing):  # it may look different once these are in memory
                 continue
             kept = self.finished.get(id(root))
-            if kept is None or not _holds(kept, workshop, cone, contraction, together):
+            if kept is None or not _holds(kept, builder, cone, contraction, together):
                 try:
-                    kept = self._make(workshop, root, contraction, together, cone)
-                except MustRealise as e:
+                    kept = self._make(builder, root, contraction, together, cone)
+                except MustMaterialize as e:
                     missing[id(e.value)] = e.value
                     continue
                 self.finished[id(root)] = kept
             done |= kept.made
-            _add(workshop, kept)
+            _add(builder, kept)
         return list(missing.values())
 
     def _make(
-        self, workshop: Workshop, root: v.Value, contraction: v.Contraction | None, together: list[v.Value], cone: dict[int, str | None]
+        self, builder: SketchBuilder, root: v.Value, contraction: v.Contraction | None, together: list[v.Value], cone: dict[int, str | None]
     ) -> Finished:  # fmt: skip
-        own = replace(workshop, offered={}, steps=[], tunables=[], notes=[], prepared=set(workshop.prepared), cost=0.0)
+        own = replace(builder, offered={}, steps=[], tunables=[], notes=[], prepared=set(builder.prepared), cost=0.0)
         made = self.make_root(own, root, contraction, together)
         return Finished(
-            cone, frozenset(_prepared(workshop, cone)), contraction, tuple(map(id, together)),
-            {key: workshop.choices.get(key, 0) for key in own.offered}, made, own.steps, own.tunables, own.notes, own.offered,
-            own.prepared - workshop.prepared, own.cost,
+            cone, frozenset(_prepared(builder, cone)), contraction, tuple(map(id, together)),
+            {key: builder.choices.get(key, 0) for key in own.offered}, made, own.steps, own.tunables, own.notes, own.offered,
+            own.prepared - builder.prepared, own.cost,
         )  # fmt: skip
 
     def _plan(self) -> Plan:
@@ -155,7 +155,7 @@ class Settler:
         for value in order:
             for source in value.sources():
                 users.setdefault(id(source), []).append(value)
-            if not isinstance(value, v.Contraction | v.Crafted) and all(id(s) in light for s in value.sources()):
+            if not isinstance(value, v.Contraction | v.CustomKernel) and all(id(s) in light for s in value.sources()):
                 light.add(id(value))
         realised: dict[int, v.Value] = {id(o): o for o in self.outputs if not isinstance(o, v.Leaf)} | self.forced
         ends: dict[int, v.Contraction] = {}  # end of an epilogue → its contraction
@@ -169,7 +169,7 @@ class Settler:
                     ends[id(other)] = other
                 ends[id(end)] = value
                 realised[id(end)] = end
-            elif isinstance(value, v.Crafted):
+            elif isinstance(value, v.CustomKernel):
                 realised[id(value)] = value
         return Plan([x for x in order if id(x) in realised], ends, light)
 
@@ -183,14 +183,14 @@ def _waypoints(outputs: list[v.Value]) -> dict[int, v.Value]:
     for value in order:
         for source in value.sources():
             users[id(source)] = users.get(id(source), 0) + 1
-        if isinstance(value, v.Join):
+        if isinstance(value, v.Concat):
             collected |= {id(_behind_views(part)) for part in value.parts}
     found: dict[int, v.Value] = {}
     depth: dict[int, int] = {}
     for value in order:
         below = max((depth[id(source)] for source in value.sources()), default=0)
-        works = isinstance(value, v.Map | v.Fold | v.ArgFold | v.Run)
-        depth[id(value)] = 0 if isinstance(value, v.Contraction | v.Crafted) else below + works
+        works = isinstance(value, v.Map | v.Reduce | v.ArgReduce | v.Scan)
+        depth[id(value)] = 0 if isinstance(value, v.Contraction | v.CustomKernel) else below + works
         shown = id(value) in collected and users.get(id(value), 0) > 1 and depth[id(value)] >= SHOWN
         if works and (shown or depth[id(value)] > DEEP):
             found[id(value)] = value
@@ -204,15 +204,15 @@ def _behind_views(value: v.Value) -> v.Value:
     return value
 
 
-def _add(workshop: Workshop, part: Finished) -> None:
-    workshop.steps += part.steps
-    workshop.tunables += part.tunables
-    workshop.notes += part.notes
-    workshop.prepared |= part.newly_prepared
-    workshop.cost += part.cost
+def _add(builder: SketchBuilder, part: Finished) -> None:
+    builder.steps += part.steps
+    builder.tunables += part.tunables
+    builder.notes += part.notes
+    builder.prepared |= part.newly_prepared
+    builder.cost += part.cost
     for key, offers in part.offered.items():
-        before = workshop.offered.get(key, [Offer(0.0, offer.price) for offer in offers])
-        workshop.offered[key] = [a.joined(b.cost) for a, b in zip(before, offers, strict=False)]
+        before = builder.offered.get(key, [CandidateCost(0.0, offer.price) for offer in offers])
+        builder.offered[key] = [a.joined(b.cost) for a, b in zip(before, offers, strict=False)]
 
 
 def _cone(roots: list[v.Value], placed: dict[int, str]) -> dict[int, str | None]:
@@ -226,25 +226,29 @@ def _cone(roots: list[v.Value], placed: dict[int, str]) -> dict[int, str | None]
         cone[id(value)] = placed.get(id(value))
         if id(value) not in placed or value in roots:
             stack.extend(value.sources())
-        if isinstance(value, v.Crafted):
+        if isinstance(value, v.CustomKernel):
             cone |= {id(x): placed.get(id(x)) for x in value.group}
     return cone
 
 
-def _prepared(workshop: Workshop, cone: dict[int, str | None]) -> set[str]:
-    return {name for name in cone.values() if name is not None and name in workshop.prepared}
+def _prepared(builder: SketchBuilder, cone: dict[int, str | None]) -> set[str]:
+    return {name for name in cone.values() if name is not None and name in builder.prepared}
 
 
 def _holds(
-    part: Finished, workshop: Workshop, cone: dict[int, str | None], contraction: v.Contraction | None, together: list[v.Value]
+    part: Finished,
+    builder: SketchBuilder,
+    cone: dict[int, str | None],
+    contraction: v.Contraction | None,
+    together: list[v.Value],
 ) -> bool:
     """Whether all that a finished root rested on is still so."""
     return (
         part.contraction is contraction
         and part.together == tuple(map(id, together))
         and part.cone == cone
-        and part.prepared == _prepared(workshop, cone)
-        and all(workshop.choices.get(key, 0) == pick for key, pick in part.picks.items())
+        and part.prepared == _prepared(builder, cone)
+        and all(builder.choices.get(key, 0) == pick for key, pick in part.picks.items())
     )
 
 
@@ -273,4 +277,4 @@ def _companions(root: v.Value, plan: Plan, at: int, done: set[int]) -> list[v.Va
 
 
 def _reads(value: v.Value) -> set[int]:
-    return {id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and x.size >= 64) or isinstance(x, v.Fold)}
+    return {id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and x.size >= 64) or isinstance(x, v.Reduce)}

@@ -1,7 +1,7 @@
 """The kernel that walks a recurrent layer through time.
 
 In: the inputs' part of every gate [time, batch, gate, hidden], the recurrent weights [gate, hidden, hidden], the first states. Out:
-kernels in the workshop that write the history of hidden states [time + 1, batch, hidden], the first state first, and the last cell
+kernels in the builder that write the history of hidden states [time + 1, batch, hidden], the first state first, and the last cell
 state. Weights are brought once to panels, which every step reads from front to back; rows of the batch are independent, so each
 thread takes some of them through all of time without waiting for another.
 """
@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.candidate import Loader, Names
+from kernelwright.compiler.schedule.candidate import Names, Prologue
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.compiler.schedule.fusion import NotFusible, Operand
-from kernelwright.compiler.schedule.scalar import MustRealise
+from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Binary, DType, Gemm, Number, Statement, Tile, Unary, Var
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.schedule.sketch_builder import Workshop
+    from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 
 Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu"]
 GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
@@ -29,24 +29,24 @@ WIDE = 128
 
 
 def step_through_time(
-    workshop: Workshop, cell: Cell, given: v.Value, again: v.Value, begin: Sequence[v.Value], bias: v.Value | None,
+    builder: SketchBuilder, cell: Cell, given: v.Value, again: v.Value, begin: Sequence[v.Value], bias: v.Value | None,
     history: v.Value, kept: Sequence[v.Value],
 ) -> None:  # fmt: skip
     """Adds the kernels of one direction of one layer."""
-    names = workshop.names
+    names = builder.names
     steps, batch, gates, hidden = given.shape
     panel = 8 if history.dtype == DType.f64 else 16
     count = ceil_div(hidden, panel)
-    load_given, load_again = _loader(workshop, given, names), _loader(workshop, again, names)
-    first = [_loader(workshop, value, names) for value in begin]
-    load_bias = _loader(workshop, bias, names) if bias is not None else None
-    panels = _packed(workshop, load_again, names, (gates, count, hidden, panel), history.dtype)
+    load_given, load_again = _loader(builder, given, names), _loader(builder, again, names)
+    first = [_loader(builder, value, names) for value in begin]
+    load_bias = _loader(builder, bias, names) if bias is not None else None
+    panels = _packed(builder, load_again, names, (gates, count, hidden, panel), history.dtype)
     together = block(count, WIDE // panel)
-    rows = ceil_div(batch, workshop.cores)
+    rows = ceil_div(batch, builder.cores)
     row, t, j = (names.fresh(stem) for stem in ("i", "t", "j"))
     here, units = span(row, rows), span(mul(j, panel), together * panel)
     past, *cells = (
-        workshop.placed.get(id(value)) or workshop.declare(stem, value.shape, value.dtype, "temp")
+        builder.placed.get(id(value)) or builder.declare(stem, value.shape, value.dtype, "temp")
         for value, stem in zip((history, *kept), ("history", "cells"), strict=False)
     )
     body: list[Statement] = []
@@ -83,34 +83,34 @@ def step_through_time(
     start: list[Statement] = [nodes.Store(past, (at(0), here, span(0, hidden)), first[0]((here, span(0, hidden)), pad))]
     if cell == "lstm":
         start.append(nodes.Store(cells[0], (here, span(0, hidden)), first[1]((here, span(0, hidden)), pad)))
-    workshop.kernel(cell, (loop("parallel", row, 0, batch, rows, [*start, through]),))
-    workshop.cost += 2.0 * steps * batch * gates * hidden * hidden / (4e10 * workshop.cores)
-    workshop.notes.append(
+    builder.kernel(cell, (loop("parallel", row, 0, batch, rows, [*start, through]),))
+    builder.cost += 2.0 * steps * batch * gates * hidden * hidden / (4e10 * builder.cores)
+    builder.notes.append(
         f"{past}: {cell} of {steps} steps in one kernel, {'units' if shared else 'rows'} shared by the threads"
     )
 
 
-def _loader(workshop: Workshop, value: v.Value, names: Names) -> Loader:
+def _loader(builder: SketchBuilder, value: v.Value, names: Names) -> Prologue:
     """The value as the kernel reads it: from memory, or through a mere renaming of it."""
     try:
-        operand = Operand(workshop.tracer(), value, workshop.view)
+        operand = Operand(builder.tracer(), value, builder.view)
     except NotFusible as e:
-        raise MustRealise(value) from e
-    if operand.costly() and id(value) not in workshop.placed:
-        raise MustRealise(value)
+        raise MustMaterialize(value) from e
+    if operand.costly() and id(value) not in builder.placed:
+        raise MustMaterialize(value)
     return operand.loader(names)
 
 
-def _packed(workshop: Workshop, load: Loader, names: Names, shape: tuple[int, int, int, int], dtype: DType) -> str:
+def _packed(builder: SketchBuilder, load: Prologue, names: Names, shape: tuple[int, int, int, int], dtype: DType) -> str:
     """Weights as panels [gate, unit / panel, k, panel], made by a kernel of its own."""
     gates, count, hidden, panel = shape
-    name = workshop.declare("recurrent_panels", shape, dtype, "temp")
+    name = builder.declare("recurrent_panels", shape, dtype, "temp")
     g, j, k = (names.fresh(stem) for stem in ("g", "j", "k"))
     deep = block(hidden, 64)
     tile = nodes.Permute(load((at(g), span(mul(j, panel), panel), span(k, deep)), 0.0), (1, 0))
     store = nodes.Store(name, (at(g), at(j), span(k, deep), span(0, panel)), tile)
     inner = loop("parallel", j, 0, count, 1, [loop("range", k, 0, hidden, deep, [store])])
-    workshop.kernel("pack_recurrent", (loop("parallel", g, 0, gates, 1, [inner]),))
+    builder.kernel("pack_recurrent", (loop("parallel", g, 0, gates, 1, [inner]),))
     return name
 
 

@@ -2,7 +2,7 @@
 
 `Arena` makes expressions and keeps one object for each distinct one, so identity is equality and common subexpressions are shared.
 `Tracer` turns values into expressions: it inlines views, pointwise maths and reductions down to the tensors in memory. What
-cannot be inlined at the coordinates asked for raises `MustRealise`, and the partition then gives that value a tensor of its own.
+cannot be inlined at the coordinates asked for raises `MustMaterialize`, and the partition then gives that value a tensor of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atom_coord
 from kernelwright.sketch.nodes import DType
 
 
-class MustRealise(Exception):
+class MustMaterialize(Exception):
     """This value has to be in memory before its user can be made."""
 
     def __init__(self, value: v.Value) -> None:
@@ -228,7 +228,7 @@ class Tracer:
             return self._load(self.placed[id(value)], value, coords)
         handler = getattr(self, f"_{type(value).__name__.lower()}", None)
         if handler is None:
-            raise MustRealise(value)
+            raise MustMaterialize(value)
         expr: Expr = handler(value, coords)
         return expr
 
@@ -283,7 +283,7 @@ class Tracer:
         assert inside is not None
         return self.arena.apply("where", (inside, x, self.arena.const(value.fill, x.dtype)), x.dtype)
 
-    def _fold(self, value: v.Fold, coords: v.Coords) -> Expr:
+    def _reduce(self, value: v.Reduce, coords: v.Coords) -> Expr:
         rest = list(coords)
         inner: list[Coord] = []
         atoms: list[Atom] = []
@@ -299,21 +299,21 @@ class Tracer:
             body = self.arena.cast(body, v.compute_dtype(value.dtype))
         return self.arena.reduce(value.op, body, tuple(atoms), value)
 
-    def _argfold(self, value: v.ArgFold, coords: v.Coords) -> Expr:
+    def _argreduce(self, value: v.ArgReduce, coords: v.Coords) -> Expr:
         atom = Atom(value.source.shape[value.axis], whole=True)
         inner = (*coords[: value.axis], atom_coord(atom), *coords[value.axis :])
         return self.arena.arg(value.op, self.at(value.source, inner), atom, value)
 
-    def _run(self, value: v.Run, coords: v.Coords) -> Expr:
+    def _scan(self, value: v.Scan, coords: v.Coords) -> Expr:
         atom = coords[value.axis].only_atom()
         if atom is None or atom.extent != value.shape[value.axis]:
-            raise MustRealise(value)
+            raise MustMaterialize(value)
         if any(atom in c.atoms() for i, c in enumerate(coords) if i != value.axis):
-            raise MustRealise(value)
+            raise MustMaterialize(value)
         body = self.at(value.source, coords)
         return self.arena.scan(value.op, body, atom, value.reverse, value.exclusive, value)
 
-    def _join(self, value: v.Join, coords: v.Coords) -> Expr:
+    def _concat(self, value: v.Concat, coords: v.Coords) -> Expr:
         position = coords[value.axis]
         low, high = position.range()
         start, chosen = 0, None
@@ -332,10 +332,10 @@ class Tracer:
         assert chosen is not None
         return chosen
 
-    def _lookup(self, value: v.Lookup, coords: v.Coords) -> Expr:
+    def _gather(self, value: v.Gather, coords: v.Coords) -> Expr:
         return self.at(value.source, self.positions(value, coords))
 
-    def positions(self, value: v.Lookup, coords: v.Coords) -> v.Coords:
+    def positions(self, value: v.Gather, coords: v.Coords) -> v.Coords:
         """Where in its source a lookup reads."""
 
         def read(which: int, at: v.Coords, extent: int) -> Coord:

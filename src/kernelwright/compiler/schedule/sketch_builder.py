@@ -10,14 +10,14 @@ from typing import Any
 
 from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.candidate import Names, Offer
+from kernelwright.compiler.schedule.candidate import CandidateCost, Names
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Int, Tensor
 
 
 @dataclass
-class Workshop:
+class SketchBuilder:
     """The sketch in the making. `placed` maps values to the tensors that hold them. `choices` says which of its family's pieces a
     contraction takes, by its problem (the first where it says nothing); `offered` are all pieces' costs, for each
     contraction with that problem added up. `copies_fit` says whether there is memory to keep rearranged weights (memory.py)."""
@@ -25,7 +25,7 @@ class Workshop:
     captured: Captured
     cores: int = 2
     choices: dict[str, int] = field(default_factory=dict)
-    offered: dict[str, list[Offer]] = field(default_factory=dict)
+    offered: dict[str, list[CandidateCost]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     tensors: list[Tensor] = field(default_factory=list)
     views: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)

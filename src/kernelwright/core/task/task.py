@@ -38,7 +38,7 @@ class Task:
         return cls.from_source(read_text(path), path=str(path), class_name=class_name)
 
     @classmethod
-    def from_source(cls, source: str, *, path: str = "core/task.py", class_name: str = DEFAULT_CLASS) -> Self:
+    def from_source(cls, source: str, *, path: str = "task.py", class_name: str = DEFAULT_CLASS) -> Self:
         """A task from text, for suites and tests that have no file. Syntax and class are checked, without running it."""
         tree = parse(source, path)
         if not defines(tree, class_name):

@@ -82,13 +82,13 @@ class Contest:
         if self.kernels and kernel is None:
             return _outcome("no_kernel", f"{self.kernels.folder} has no kernel of this name")
         started = time.monotonic()
-        with self.judge.quiet.sharing():
-            found = probe(self.judge.template, task, scale=self.options.scale, max_seconds=self.options.max_reference_seconds)
+        with self.judge.exclusive.sharing():
+            found = probe(self.judge.server, task, scale=self.options.scale, max_seconds=self.options.max_reference_seconds)
         look = round(time.monotonic() - started, 3)
         seen = {"reference_ms": found.reference_ms, "scaled": found.scaled, "look": look}
         if found.outcome is not None or found.task is None:
             return {**seen, **_outcome(found.outcome or "failed", found.reason)}
-        (folder.path / "core/task.py").write_text(found.task.source)
+        (folder.path / "task.py").write_text(found.task.source)
         if self.options.timing:
             compiles = "compile" in self.options.contenders
             self.judge.prepare(

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from kernelwright.agents.team_models import Minds
+from kernelwright.agents.team_models import TeamModels
 from kernelwright.jobs.bench.record import Step
 from kernelwright.run.memo import Memory
 
@@ -48,12 +48,12 @@ class Models:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def minds(self, key: str, dsl: str) -> Minds | None:
+    def minds(self, key: str, dsl: str) -> TeamModels | None:
         """Who thinks about one task; None is the built-in mind alone."""
         if self._model is None or self._store is None:
             return None
         run = self._store.begin({"command": "bench", "task": key, "dsl": dsl, "model": self._spec})
-        return Minds(self._model, self._model, self._store, run, Memory(run.id, self._store))
+        return TeamModels(self._model, self._model, self._store, run, Memory(run.id, self._store))
 
 
 def paid(lineage: tuple[Step, ...]) -> float:

@@ -58,7 +58,7 @@ def _sealed(record: Record, folder: Path) -> str:
         if (place := getattr(record, name)) is not None:
             texts[name] = _read(folder / place)
     if record.kernel is not None:
-        texts["task"] = _read((folder / record.kernel).with_name("core/task.py"))
+        texts["task"] = _read((folder / record.kernel).with_name("task.py"))
     texts = {name: text for name, text in texts.items() if text}
     if not texts:
         return ""

@@ -14,7 +14,7 @@ from kernelwright.core.task import Task
 from kernelwright.core.task.task import DEFAULT_CLASS
 from kernelwright.jobs.bench.record import Outcome
 from kernelwright.workers.channel import ChannelClosed, ChannelError, ChannelTimeout
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
 
 LOOKING_SECONDS = 90.0
@@ -33,21 +33,21 @@ class Found:
     reference_ms: float | None = None
 
 
-def probe(template: Template, task: Task, *, scale: float, max_seconds: float) -> Found:
+def probe(server: ForkServer, task: Task, *, scale: float, max_seconds: float) -> Found:
     """Look at a task without being harmed by it."""
-    found = _ask(template, task, scale, max_seconds, sandboxed=True)
+    found = _ask(server, task, scale, max_seconds, sandboxed=True)
     if found.outcome == "unusable_task" and not found.reason.startswith(HARMFUL):
-        found = _ask(template, task, scale, max_seconds, sandboxed=False)
+        found = _ask(server, task, scale, max_seconds, sandboxed=False)
     return found
 
 
 HARMFUL = ("looking at the task", "running the task")
 
 
-def _ask(template: Template, task: Task, scale: float, max_seconds: float, *, sandboxed: bool) -> Found:
+def _ask(server: ForkServer, task: Task, scale: float, max_seconds: float, *, sandboxed: bool) -> Found:
     message = {"path": task.path, "source": task.source, "class_name": task.class_name, "scale": scale}
     limits = Limits(memory=MEMORY, file_bytes=1 << 30, cpu_seconds=3600)
-    worker = template.spawn("jobs.bench.probe_worker:serve", sandboxed=sandboxed, limits=limits)
+    worker = server.spawn("jobs.bench.probe_worker:serve", sandboxed=sandboxed, limits=limits)
     stage = "looking"
     try:
         reply, _ = worker.request({"op": "look", **message}, timeout=LOOKING_SECONDS)

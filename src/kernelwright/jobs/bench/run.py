@@ -27,18 +27,18 @@ from kernelwright.judge import Judge
 from kernelwright.judge.verify import default_threads
 from kernelwright.run.drafts import Drafter
 from kernelwright.target.cpu import describe_host
-from kernelwright.workers.exclusive import Quiet
+from kernelwright.workers.exclusive import Exclusive
 
 Tell = Callable[[Record, int, int], None]
 """Called with each finished record, how many are done and how many there are."""
 
 
-class QuietDrafter(Drafter):
+class ExclusiveDrafter(Drafter):
     """Designs while nothing is timed."""
 
-    def __init__(self, quiet: Quiet) -> None:
+    def __init__(self, exclusive: Exclusive) -> None:
         super().__init__()
-        self._quiet = quiet
+        self._exclusive = exclusive
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -49,7 +49,7 @@ class QuietDrafter(Drafter):
         self.__exit__()
 
     def ask(self, entry: str, message: dict[str, Any], *, timeout: float) -> dict[str, Any]:
-        with self._quiet.sharing():
+        with self._exclusive.sharing():
             return super().ask(entry, message, timeout=timeout)
 
 
@@ -73,7 +73,7 @@ def run(
     with (
         Models(options.model, max_cost=max_cost) as models,
         Judge(tasks_at_once=jobs) as judge,
-        QuietDrafter(judge.quiet) as drafter,
+        ExclusiveDrafter(judge.exclusive) as drafter,
         ThreadPoolExecutor(jobs) as pool,
     ):
         contest = Contest(judge, drafter, options, out, models, kernels)

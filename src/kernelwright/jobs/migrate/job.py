@@ -26,7 +26,7 @@ from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 from kernelwright.run.workbench import Job, Workbench
 from kernelwright.sketch.nodes import LibraryCall
 from kernelwright.sketch.parse import parse
@@ -50,7 +50,7 @@ class Tools:
     folder: JobFolder
     journal: Journal
     memory: Memory
-    watch: Watch
+    observer: Observer
     store: Any = None
     run: Any = None
 
@@ -75,7 +75,7 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     from kernelwright.jobs.migrate import report
 
     started = time.monotonic()
-    journal, watch = tools.journal, tools.watch
+    journal, observer = tools.journal, tools.observer
     kernel = order.kernel
     journal.step(
         "start", f"{kernel.name}: {kernel.dsl} to {order.to}", {"kernel": kernel.source}, dsl=order.to, target=order.target
@@ -85,7 +85,7 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
     if not found.texts:
         from kernelwright.jobs.migrate.lifting import Unliftable, lifted
 
-        watch.say("lifting")
+        observer.say("lifting")
         try:
             lift = lifted(order, tools)
         except Unliftable as refusal:
@@ -111,7 +111,7 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
         task, before, found = _without_task(order, tools, track, source, found, inputs, init, notes, foreign=origin == "lifted")
     else:
         before = judged_source(order, tools, task, track, source, found.texts, notes)
-    watch.say("re-scheduling and lowering")
+    observer.say("re-scheduling and lowering")
     make = _offer(order, tools, task if order.task is not None else None, found, track, names)
     if not make.candidates:
         raise NotMigrated(f"{order.path}: {'; '.join(make.refusals)}")
@@ -170,7 +170,7 @@ def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[
     """The sketch as a task, kept beside the result."""
     name = order.kernel.name
     text = reference.task_text(name, found.sketches, found.state, inputs, init, contiguous=contiguous)
-    write(tools.folder, "core/task.py", text)
+    write(tools.folder, "task.py", text)
     return Task.from_source(text, path=f"{name}_as_task.py")
 
 
@@ -187,7 +187,7 @@ def judged_source(
             f"the source was not run: {cases} recorded cases of {order.golden} stand for it, and the sketch reproduces them"
         )
         return None
-    tools.watch.say("judging the source kernel")
+    tools.observer.say("judging the source kernel")
     job = Job(task, order.dsl, track, efforts.preset("quick"), timing=False, compile_contender=False, target="auto")
     verdict = Workbench(job, tools.judge, tools.drafter, tools.memory).judged(source)
     facts = {"status": str(verdict.status), "author": "source"}
@@ -225,7 +225,7 @@ def _best(bench: Workbench, tools: Tools, candidates: tuple[Candidate, ...], not
     for number, candidate in enumerate(candidates, start=1):
         if best is not None and best[1].ok and best[1].timing is None:
             break
-        tools.watch.say(f"judging candidate {number} of {len(candidates)} ({candidate.kind})")
+        tools.observer.say(f"judging candidate {number} of {len(candidates)} ({candidate.kind})")
         verdict = bench.judged(candidate.kernel)
         tools.journal.step(
             "judged",

@@ -1,7 +1,7 @@
 """The door to lifting: a kernel that carries no sketch in, sketches out; a refusal names the line and the reason.
 
-`kernelwright.compiler.lift` runs the file once in a sandboxed process of its own and reads its program. Without a task it is read a second time at
-other sizes that are no multiples of a tile, where it takes them: then both shapes are judged.
+`kernelwright.compiler.lift` runs the file once in a sandboxed process of its own and reads its program. Without a task it is read
+a second time at other sizes that are no multiples of a tile, where it takes them: then both shapes are judged.
 """
 
 from __future__ import annotations

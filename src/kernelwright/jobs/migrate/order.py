@@ -19,7 +19,7 @@ from kernelwright.jobs.migrate.job import Migrated, Tools, migrate
 from kernelwright.run.folder import JobFolder, default_path, open_folder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
-from kernelwright.run.observer import Watch
+from kernelwright.run.observer import Observer
 
 if TYPE_CHECKING:
     from kernelwright.store import Store
@@ -88,21 +88,21 @@ class Moved:
     run: str
 
 
-def fulfil(order: MigrationOrder, watch: Watch | None = None) -> Moved:
+def fulfil(order: MigrationOrder, observer: Observer | None = None) -> Moved:
     """A new run."""
     with ExitStack() as stack:
         store = agents.open_store(order.store, stack, needed=order.model != agents.BUILTIN)
         place = Path(order.out) if order.out else default_path(order.name, order.to)
         run = store.begin({**order.as_json(), "dsl": order.dsl, "out": str(place.resolve())}) if store else None
-        return _work(order, store, run, watch or Watch(), stack)
+        return _work(order, store, run, observer or Observer(), stack)
 
 
-def resume(job: dict[str, Any], store: Store, run: Any, watch: Watch, stack: ExitStack) -> Moved:
+def resume(job: dict[str, Any], store: Store, run: Any, observer: Observer, stack: ExitStack) -> Moved:
     """Go on with a run: it is repeated from its start, and what it had found out is recalled."""
-    return _work(MigrationOrder.from_json(job), store, run, watch, stack)
+    return _work(MigrationOrder.from_json(job), store, run, observer, stack)
 
 
-def _work(order: MigrationOrder, store: Store | None, run: Any, watch: Watch, stack: ExitStack) -> Moved:
+def _work(order: MigrationOrder, store: Store | None, run: Any, observer: Observer, stack: ExitStack) -> Moved:
     from kernelwright.judge import Judge
     from kernelwright.run.drafts import Drafter
 
@@ -110,7 +110,7 @@ def _work(order: MigrationOrder, store: Store | None, run: Any, watch: Watch, st
     folder = open_folder(Path(order.out) if order.out else None, order.name, order.to, run=name)
     journal = Journal(folder, store, run)
     memory = Memory(name or "", store)
-    tools = Tools(stack.enter_context(Judge()), stack.enter_context(Drafter()), folder, journal, memory, watch, store, run)
+    tools = Tools(stack.enter_context(Judge()), stack.enter_context(Drafter()), folder, journal, memory, observer, store, run)
     try:
         migrated = migrate(order, tools)
     except KernelwrightError:

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from kernelwright.agents.brief import Original
-from kernelwright.agents.team_models import Minds
+from kernelwright.agents.team_models import TeamModels
 from kernelwright.core import effort as efforts
 from kernelwright.jobs import order as agents
 from kernelwright.jobs.generate import with_team
@@ -56,8 +56,8 @@ def written(order: MigrationOrder, tools: Tools, refusal: Unliftable, started: f
             max_tokens=order.max_tokens,
         )
         designer, coder = agents.open_models(asked, tools.store, tools.run, stack)
-        minds = Minds(designer, coder, tools.store, tools.run, tools.memory)
-        best, ended, _ = with_team(bench, tools.journal, tools.folder, tools.watch, minds)
+        minds = TeamModels(designer, coder, tools.store, tools.run, tools.memory)
+        best, ended, _ = with_team(bench, tools.journal, tools.folder, tools.observer, minds)
     chosen = Candidate("coder" if best.author == "coder" else "designer", best.kernel, best.sketch)
     made = Migrated(
         best.kernel,

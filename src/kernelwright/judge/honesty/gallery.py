@@ -92,7 +92,7 @@ class Rates:
 
 def locate() -> Path:
     """The gallery of a source checkout. An installed package has none: then a folder must be named."""
-    folder = Path(__file__).resolve().parents[3] / "tests" / "gallery"
+    folder = Path(__file__).resolve().parents[4] / "tests" / "gallery"
     if not folder.is_dir():
         raise KernelwrightError("the gallery is not part of an installed package; name its folder with --gallery DIR")
     return folder

@@ -1,4 +1,4 @@
-"""What timed blocks give away: the candidate's lane beside eager's, which is known to be honest, in; a finding or nothing out.
+"""What timed blocks give away: the candidate's contender beside eager's, which is known to be honest, in; a finding or nothing out.
 
 Every test compares with eager under the same conditions, and an accusation needs three quarters of the candidate's blocks against
 it: one loaded moment is no proof, and who cheats in fewer blocks than that does not move the median. What is done outside the timed
@@ -11,7 +11,7 @@ from __future__ import annotations
 from statistics import median
 from typing import Any
 
-from kernelwright.judge.timing.contender import Block, Lane
+from kernelwright.judge.timing.contender import Block, Contender
 from kernelwright.judge.timing.statistics import lower_quartile, upper_quartile
 
 Finding = dict[str, Any]
@@ -29,7 +29,7 @@ def cheating(reason: str) -> Finding:
     return {"status": "cheating", "reason": reason}
 
 
-def suspicion(candidate: Lane, eager: Lane, impossible: float) -> Finding | None:
+def suspicion(candidate: Contender, eager: Contender, impossible: float) -> Finding | None:
     """The first of six questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
     mine, theirs = candidate.blocks, eager.blocks
     if candidate.busy_windows >= 2:
@@ -62,7 +62,7 @@ def _works_while_preparing(mine: list[Block], theirs: list[Block]) -> bool:
     return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in mine)
 
 
-def _works_while_handing_over(candidate: Lane, eager: Lane) -> bool:
+def _works_while_handing_over(candidate: Contender, eager: Contender) -> bool:
     """Outputs that are computed only when they are asked for: handing over a block's takes the block's own time again."""
     if not candidate.handing or not eager.handing:
         return False

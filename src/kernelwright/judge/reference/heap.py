@@ -1,6 +1,6 @@
 """Memory that goes back to the system: what a large task needs of an allocator that is set up to keep everything.
 
-Workers start with an allocator that never gives memory back (template.py), because a fresh page for every output of a timed call
+Workers start with an allocator that never gives memory back (server.py), because a fresh page for every output of a timed call
 would be most of its time. Where inputs and outputs are a good part of the machine's memory, what lies freed in between would not fit.
 """
 

@@ -304,7 +304,7 @@ class _Service:
 
 
 def warm() -> None:
-    """Import and run once what every referee needs, in the template: later workers inherit it by forking."""
+    """Import and run once what every referee needs, in the server: later workers inherit it by forking."""
     source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x @ x, -1)\n"
     source += "def get_inputs():\n    return [torch.randn(8, 8)]\n"
     referee = Referee(Task.from_source(source, path="warm.py"), 0)

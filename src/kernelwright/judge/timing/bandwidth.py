@@ -76,8 +76,10 @@ class Streams:
             try:
                 built = program(self._target.title, self._target.cores)
                 command = [str(built), str(self._threads), "0", str(self._bytes), "passes"]
-                quiet = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-                self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=quiet)
+                exclusive = {**os.environ, "OMP_WAIT_POLICY": "passive"}
+                self._process = subprocess.Popen(
+                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=exclusive
+                )
             except (ToolMissing, OSError, subprocess.SubprocessError):
                 self._missing = True
                 return False

@@ -17,8 +17,8 @@ from pathlib import Path
 from kernelwright.core.errors import JudgeError
 from kernelwright.core.task import Task
 from kernelwright.workers.channel import ChannelError
-from kernelwright.workers.exclusive import Quiet
-from kernelwright.workers.fork_server import Template
+from kernelwright.workers.exclusive import Exclusive
+from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import Limits
 from kernelwright.workers.worker import Worker
 
@@ -27,13 +27,13 @@ OPEN_SECONDS = 600.0
 ROOMY = Limits(memory=1 << 46, file_bytes=1 << 46)
 
 
-class Rivals:
-    """Keeps the contenders of the last `kept` tasks. While a contender is timed, `quiet` keeps others from being compiled."""
+class Baselines:
+    """Keeps the contenders of the last `kept` tasks. While a contender is timed, `exclusive` keeps others from being compiled."""
 
-    def __init__(self, template: Template, threads: int, quiet: Quiet, *, kept: int) -> None:
-        self._template = template
+    def __init__(self, server: ForkServer, threads: int, exclusive: Exclusive, *, kept: int) -> None:
+        self._server = server
         self._threads = threads
-        self._quiet = quiet
+        self._exclusive = exclusive
         self._tasks_kept = kept
         self._mine = threading.Lock()
         self._kept: dict[tuple[str, str, str], Future[Worker]] = {}
@@ -74,7 +74,7 @@ class Rivals:
         try:
             worker = self._open(task, mode, device)
             if mode != "eager":
-                with self._quiet.sharing():
+                with self._exclusive.sharing():
                     self._compile(worker, mode)
             worker.pause()
             future.set_result(worker)
@@ -82,7 +82,7 @@ class Rivals:
             future.set_exception(error)
 
     def _open(self, task: Task, mode: str, device: str) -> Worker:
-        worker = self._template.spawn("contender", sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
+        worker = self._server.spawn("contender", sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
         # The candidate is sampled while it is timed, which costs a call of a millisecond some 5 %: alike for all.
         worker.observe()
         message = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name, "mode": mode}

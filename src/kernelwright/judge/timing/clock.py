@@ -6,7 +6,7 @@ How a measurement goes (parent side; imports no torch):
                    cannot cut its own sample;
 2. warm-up         one call, then one unrecorded block, for every contender;
 3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
-                   in shuffled order, each while the others are stopped (lane.py); then memory shows what it gives now (streams.py);
+                   in shuffled order, each while the others are stopped (contender.py); then memory shows what it gives now (streams.py);
 4. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
 5. suspicion       what the candidate's blocks give away beside eager's (suspicion.py);
 6. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).
@@ -27,7 +27,7 @@ from kernelwright.core.errors import JudgeError
 from kernelwright.core.verdict import Rival, Timing
 from kernelwright.judge.honesty.suspicion import Finding, cheating, suspicion
 from kernelwright.judge.timing.bandwidth import Rates, Streams
-from kernelwright.judge.timing.contender import Block, Lane, LaneFault, Worker, foremost
+from kernelwright.judge.timing.contender import Block, Contender, ContenderFault, Worker, foremost
 from kernelwright.judge.timing.roofline import Roofline, Work, impossible_seconds, roofline
 from kernelwright.judge.timing.statistics import Interval, paired_ratio, self_noise, upper_quartile
 from kernelwright.target import Target
@@ -90,21 +90,21 @@ def measure(
     device: bool = False,
     streams: Streams | None = None,
 ) -> Measurement:
-    """Time the candidate against its rivals. Workers must be loaded and idle; they are left paused or released. On a `device` each
+    """Time the candidate against its baselines. Workers must be loaded and idle; they are left paused or released. On a `device` each
     call finds a cold cache, and what eager takes there is found out in the warm-up (the facts are the host's). With `streams` the
     roofline counts the bandwidth of the same rounds."""
     work = Work.from_facts(facts)
     eager_seconds = float(facts.get("eager_seconds") or 1e-3)
     plan = plan_blocks(eager_seconds, work.read_bytes + work.written_bytes, target.last_level_cache or DEVICE_BLOCK_BYTES)
-    lanes = [Lane("candidate", candidate, 120 + 1000 * eager_seconds), Lane("eager", eager, TRUSTED_SECONDS)]
+    contenders = [Contender("candidate", candidate, 120 + 1000 * eager_seconds), Contender("eager", eager, TRUSTED_SECONDS)]
     if compiled is not None:
-        lanes.append(Lane("compiled", compiled, TRUSTED_SECONDS))
-    lanes += [Lane(name, worker, TRUSTED_SECONDS) for name, worker in (others or {}).items()]
-    race = _Race(lanes, referee, plan, device=device, streams=streams)
+        contenders.append(Contender("compiled", compiled, TRUSTED_SECONDS))
+    contenders += [Contender(name, worker, TRUSTED_SECONDS) for name, worker in (others or {}).items()]
+    race = _Race(contenders, referee, plan, device=device, streams=streams)
     try:
         with foremost():
             finding = race.run(budget_s) or race.suspicion(impossible_seconds(work, target))
-    except LaneFault as fault:
+    except ContenderFault as fault:
         reason = f"forward failed in a timed call: {_said(fault.reply)}"
         return Measurement(None, {"status": "crashed", "reason": reason, "reply": fault.reply})
     if finding:
@@ -125,8 +125,10 @@ def _said(reply: Message) -> str:
 class _Race:
     """The rounds of one measurement."""
 
-    def __init__(self, lanes: list[Lane], referee: Worker, plan: Plan, *, device: bool, streams: Streams | None) -> None:
-        self.lanes = {lane.name: lane for lane in lanes}
+    def __init__(
+        self, contenders: list[Contender], referee: Worker, plan: Plan, *, device: bool, streams: Streams | None
+    ) -> None:
+        self.contenders = {contender.name: contender for contender in contenders}
         self.referee = referee
         self.plan = plan
         self.device = device
@@ -171,19 +173,19 @@ class _Race:
         """What a call of the candidate needs of memory, and of eager."""
         draw, fds = self._ask_referee({"op": "draw_timed", "calls": 1, "seed": self.dice.getrandbits(48)})
         try:
-            self.needs = {name: self.lanes[name].weigh(draw["header"], fds[0], 0) for name in ("candidate", "eager")}
+            self.needs = {name: self.contenders[name].weigh(draw["header"], fds[0], 0) for name in ("candidate", "eager")}
         finally:
             close_all(fds)
 
     def suspicion(self, impossible: float) -> Finding | None:
         """What the blocks give away. A loaded moment passes, a habit stays: as many rounds again are run before anybody is accused."""
-        if suspicion(self.lanes["candidate"], self.lanes["eager"], impossible) is None:
+        if suspicion(self.contenders["candidate"], self.contenders["eager"], impossible) is None:
             return None
         for _ in range(self._rounds()):
             finding, _ = self._round(record=True, verify=True)
             if finding:
                 return finding
-        return suspicion(self.lanes["candidate"], self.lanes["eager"], impossible)
+        return suspicion(self.contenders["candidate"], self.contenders["eager"], impossible)
 
     def _calls(self) -> int:
         """Calls of the next block. A candidate far slower than eager gets shorter blocks, not fewer rounds; what it took last, by
@@ -200,49 +202,49 @@ class _Race:
         draw, fds = self._ask_referee({"op": "draw_timed", "calls": calls, "seed": seed})
         finding, seconds = None, 0.0
         try:
-            order = [*self.lanes, *(["eager again"] if self.plan.pair_eager else [])]
+            order = [*self.contenders, *(["eager again"] if self.plan.pair_eager else [])]
             self.dice.shuffle(order)
             for name in order:
-                lane = self.lanes["eager" if name == "eager again" else name]
+                contender = self.contenders["eager" if name == "eager again" else name]
                 # Watching delays the hand-over, so later it is done in rounds whose outputs are not asked for.
-                watch = name == "candidate" and record and (not lane.blocks or (not verify and self.dice.random() < 0.3))
+                watch = name == "candidate" and record and (not contender.blocks or (not verify and self.dice.random() < 0.3))
                 try:
-                    block = lane.run_block(draw["header"], fds[0], calls, align, watch=watch)
-                except (LaneFault, ChannelError) as error:
+                    block = contender.run_block(draw["header"], fds[0], calls, align, watch=watch)
+                except (ContenderFault, ChannelError) as error:
                     if name == "candidate":
                         raise
-                    self._lose(lane, error)
+                    self._lose(contender, error)
                     continue
                 if name == "eager":
                     self.eager_call = block.seconds
                 if name == "candidate":
                     self.last_call = block.wall / calls
-                    lane.timeout = 30 + 100 * calls * self.last_call
+                    contender.timeout = 30 + 100 * calls * self.last_call
                 if record:
-                    (self.eager_again if name == "eager again" else lane.blocks).append(block)
+                    (self.eager_again if name == "eager again" else contender.blocks).append(block)
                 if name == "eager" and verify:
-                    close_all(lane.fetch_outputs(prompt=True)[1])
+                    close_all(contender.fetch_outputs(prompt=True)[1])
                 if name == "candidate" and verify:
                     started = time.monotonic()
-                    finding = self._verify(lane, calls, prompt=not watch)
+                    finding = self._verify(contender, calls, prompt=not watch)
                     seconds = time.monotonic() - started
-                lane.rest()
+                contender.rest()
         finally:
             close_all(fds)
         if self.streams and record:
             self.streams.flow(self.rates)
         return finding, seconds
 
-    def _lose(self, lane: Lane, error: Exception) -> None:
+    def _lose(self, contender: Contender, error: Exception) -> None:
         """Another contender failing is its own affair; without eager there is nothing to compare with."""
-        if lane.name == "eager":
-            raise JudgeError(f"the {lane.name} contender failed in the timed phase: {error}") from error
-        del self.lanes[lane.name]
-        self.warnings.append(f"{'torch.compile' if lane.name == 'compiled' else lane.name} was not timed: {error}")
+        if contender.name == "eager":
+            raise JudgeError(f"the {contender.name} contender failed in the timed phase: {error}") from error
+        del self.contenders[contender.name]
+        self.warnings.append(f"{'torch.compile' if contender.name == 'compiled' else contender.name} was not timed: {error}")
 
-    def _verify(self, lane: Lane, calls: int, *, prompt: bool) -> Finding | None:
+    def _verify(self, contender: Contender, calls: int, *, prompt: bool) -> Finding | None:
         """Give the block's outputs to the referee, who looks at one call's, chosen only now, after they have been handed over."""
-        reply, fds = lane.fetch_outputs(prompt=prompt)
+        reply, fds = contender.fetch_outputs(prompt=prompt)
         call = self.dice.randrange(calls)
         try:
             if reply.get("plain") is not True:
@@ -277,7 +279,7 @@ class _Race:
 
     def ratio(self, rival: str) -> Interval:
         """How many times faster the candidate is than a rival, paired by rounds."""
-        times = [block.seconds for block in self.lanes[rival].blocks]
+        times = [block.seconds for block in self.contenders[rival].blocks]
         if rival == "eager" and self.eager_again:
             times = [(a + b.seconds) / 2 for a, b in zip(times, self.eager_again, strict=True)]
         return paired_ratio(times, self.candidate_seconds())
@@ -285,19 +287,19 @@ class _Race:
     def candidate_seconds(self) -> list[float]:
         """Seconds per call of each block: what its stopwatch says, but not less than our wall clock allows. The allowance for
         messages is what they cost with eager."""
-        allowance = 1.5 * upper_quartile([block.wall - block.claimed for block in self.lanes["eager"].blocks])
-        return [max(block.claimed, block.wall - allowance) / block.calls for block in self.lanes["candidate"].blocks]
+        allowance = 1.5 * upper_quartile([block.wall - block.claimed for block in self.contenders["eager"].blocks])
+        return [max(block.claimed, block.wall - allowance) / block.calls for block in self.contenders["candidate"].blocks]
 
     def _rival(self, name: str) -> Rival:
         ratio = self.ratio(name)
-        ms = median(block.seconds for block in self.lanes[name].blocks) * 1e3
+        ms = median(block.seconds for block in self.contenders[name].blocks) * 1e3
         return Rival(name=name, ms=ms, speedup=ratio.middle, speedup_low=ratio.low, speedup_high=ratio.high)
 
     def timing(self, limit: Roofline, threads: int, weights: int) -> Timing:
         """The figures of the verdict; `weights` are the bytes of the parameters, which every contender has."""
-        candidate, eager = self.lanes["candidate"].blocks, self.lanes["eager"].blocks
+        candidate, eager = self.contenders["candidate"].blocks, self.contenders["eager"].blocks
         over_eager = self.ratio("eager")
-        over_compile = self.ratio("compiled") if "compiled" in self.lanes else None
+        over_compile = self.ratio("compiled") if "compiled" in self.contenders else None
         again = self.eager_again or eager[1:]
         noise = self_noise([b.seconds for b in eager[: len(again)]], [b.seconds for b in again])
         if noise > NOISY:
@@ -306,7 +308,7 @@ class _Race:
         return Timing(
             kernel_ms=kernel * 1e3,
             eager_ms=median(block.seconds for block in eager) * 1e3,
-            compile_ms=median(block.seconds for block in self.lanes["compiled"].blocks) * 1e3 if over_compile else None,
+            compile_ms=median(block.seconds for block in self.contenders["compiled"].blocks) * 1e3 if over_compile else None,
             speedup=over_eager.middle,
             speedup_low=over_eager.low,
             speedup_high=over_eager.high,
@@ -319,7 +321,7 @@ class _Race:
             bandwidth_gb_s=limit.bandwidth / 1e9 if limit.seconds else None,
             kernel_mb=_megabytes(self.needs.get("candidate"), weights),
             eager_mb=_megabytes(self.needs.get("eager"), weights),
-            rivals=tuple(self._rival(name) for name in self.lanes if name not in ("candidate", "eager", "compiled")),
+            rivals=tuple(self._rival(name) for name in self.contenders if name not in ("candidate", "eager", "compiled")),
             noise=noise,
             rounds=len(candidate),
             threads=threads,

@@ -1,7 +1,7 @@
 """One contender as the parent sees it while the clock runs: a worker in, timed blocks and suspicions out.
 
-A lane sends the stopwatch's messages (stopwatch.py), holds each claim against the parent's own wall clock, and looks at the
-process's CPU time in windows in which an honest kernel is idle. While another lane runs, this one is stopped (SIGSTOP): nobody
+A contender sends the stopwatch's messages (stopwatch.py), holds each claim against the parent's own wall clock, and looks at the
+process's CPU time in windows in which an honest kernel is idle. While another contender runs, this one is stopped (SIGSTOP): nobody
 can disturb a rival, and threads that spin after a parallel region cost nothing.
 """
 
@@ -26,7 +26,7 @@ LONG_MILLISECONDS = 50
 
 
 class Worker(Protocol):
-    """What the clock needs of a worker process (template.py)."""
+    """What the clock needs of a worker process (server.py)."""
 
     @property
     def channel(self) -> Channel: ...
@@ -58,7 +58,7 @@ class _Moment:
     processor: float
 
 
-class LaneFault(Exception):
+class ContenderFault(Exception):
     """The contender did not do what it was asked in a timed block. `reply` is what it said instead."""
 
     def __init__(self, name: str, reply: Message) -> None:
@@ -68,7 +68,7 @@ class LaneFault(Exception):
 
 
 @dataclass
-class Lane:
+class Contender:
     """Times one worker. `blocks` holds the recorded blocks in the order of the rounds."""
 
     name: str
@@ -83,7 +83,7 @@ class Lane:
     ended: _Moment | None = None
 
     def run_block(self, header: dict[str, Any], fd: int, calls: int, align: int, *, watch: bool = False) -> Block:
-        """Prepare, (watch,) run, (watch). The lane is left running: its outputs may be asked for; call `rest` afterwards."""
+        """Prepare, (watch,) run, (watch). The contender is left running: its outputs may be asked for; call `rest` afterwards."""
         self.worker.resume()
         processes = self._processes()
         give_precedence(processes)
@@ -104,7 +104,7 @@ class Lane:
 
     def weigh(self, header: dict[str, Any], fd: int, align: int) -> int | None:
         """Bytes that one call needs: inputs, outputs, temporaries, and what calls before it have left for the next (packed weights,
-        buffers). None where the system does not say. The lane is left stopped."""
+        buffers). None where the system does not say. The contender is left stopped."""
         self.worker.resume()
         process = self._processes()[0]
         kept = self._ask({"op": "time_release", "trim": True})[0].get("kept")
@@ -171,7 +171,7 @@ class Lane:
         seconds = arrived or time.perf_counter() - started
         close_all(received)
         if not reply.get("ok"):
-            raise LaneFault(self.name, reply)
+            raise ContenderFault(self.name, reply)
         return reply, seconds
 
     def _ask(self, message: Message, fds: list[int] | None = None, *, keep: bool = False) -> tuple[Message, list[int]]:
@@ -180,7 +180,7 @@ class Lane:
             close_all(received)
             received = []
         if not reply.get("ok"):
-            raise LaneFault(self.name, reply)
+            raise ContenderFault(self.name, reply)
         return reply, received
 
 

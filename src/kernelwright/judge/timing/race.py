@@ -1,7 +1,7 @@
-"""A heat: kernels of one task race each other before any of them is judged, so that a search need not pay a verdict for each.
+"""A race: kernels of one task race each other before any of them is judged, so that a search need not pay a verdict for each.
 
-In: kernel sources. Out: for each, seconds per call beside the others of the same heat, or why it cannot run. Builds run side by side,
-measurements alone on the machine, with the clock's own lanes and fresh data. Who falls behind is measured no further. Nothing here
+In: kernel sources. Out: for each, seconds per call beside the others of the same race, or why it cannot run. Builds run side by side,
+measurements alone on the machine, with the clock's own contenders and fresh data. Who falls behind is measured no further. Nothing here
 says that a kernel is right: a winner still needs a verdict. Candidates are sandboxed as always.
 """
 
@@ -20,7 +20,7 @@ from kernelwright.core.task import Task
 from kernelwright.judge.rejection import Rejected
 from kernelwright.judge.session import Session
 from kernelwright.judge.timing.clock import plan_blocks
-from kernelwright.judge.timing.contender import Lane, LaneFault, foremost
+from kernelwright.judge.timing.contender import Contender, ContenderFault, foremost
 from kernelwright.judge.timing.roofline import Work
 from kernelwright.target import Target
 from kernelwright.workers.channel import ChannelError, Message, close_all
@@ -33,7 +33,7 @@ STAGES = ((2, 1.25), (3, 1.08), (5, 1.0))
 AGAIN = ((7, 1.0),)
 FINAL = ((12, 1.0),)
 LAP = ((6, 1.0),)
-"""Rounds of each stage, and how much slower than the fastest a kernel may be to be measured in the next."""
+"""Rounds of each runtime, and how much slower than the fastest a kernel may be to be measured in the next."""
 BUILDS = 2
 
 
@@ -46,7 +46,7 @@ class Place:
     fault: str = ""
 
 
-class Heat:
+class Race:
     """Races of one task's kernels. Holds one referee for all of them; use as a context manager."""
 
     def __init__(self, judge: Judge, task: Task) -> None:
@@ -72,18 +72,18 @@ class Heat:
         """All of them against each other, in the order given."""
         with ThreadPoolExecutor(BUILDS) as pool:
             entrants = list(pool.map(self._enter, kernels))
-        lanes = {
-            number: Lane(str(number), one.candidate, self._timeout)
+        contenders = {
+            number: Contender(str(number), one.candidate, self._timeout)
             for number, one in enumerate(entrants)
             if not one.fault and one.candidate
         }
         try:
-            with self._judge.quiet.alone(), foremost():
-                self._run(lanes, entrants, stages)
+            with self._judge.exclusive.alone(), foremost():
+                self._run(contenders, entrants, stages)
         finally:
             for entrant in entrants:
                 entrant.leave()
-        return [_place(lanes.get(number), entrant.fault) for number, entrant in enumerate(entrants)]
+        return [_place(contenders.get(number), entrant.fault) for number, entrant in enumerate(entrants)]
 
     def _enter(self, source: str) -> _Entrant:
         entrant = _Entrant(self, Kernel.from_source(source))
@@ -94,20 +94,20 @@ class Heat:
             entrant.fault = rejected.reason
         return entrant
 
-    def _run(self, lanes: dict[int, Lane], entrants: list[_Entrant], stages: tuple[tuple[int, float], ...]) -> None:
-        racing = list(lanes)
-        self._round(lanes, racing, entrants, record=False)
+    def _run(self, contenders: dict[int, Contender], entrants: list[_Entrant], stages: tuple[tuple[int, float], ...]) -> None:
+        racing = list(contenders)
+        self._round(contenders, racing, entrants, record=False)
         for rounds, slack in stages:
             for _ in range(rounds):
-                self._round(lanes, racing, entrants, record=True)
+                self._round(contenders, racing, entrants, record=True)
             racing = [number for number in racing if not entrants[number].fault]
-            fastest = min((_seconds(lanes[number]) for number in racing), default=0.0)
-            racing = [number for number in racing if _seconds(lanes[number]) <= slack * fastest]
+            fastest = min((_seconds(contenders[number]) for number in racing), default=0.0)
+            racing = [number for number in racing if _seconds(contenders[number]) <= slack * fastest]
             if len(racing) < 2:
                 return
 
     @turn()
-    def _round(self, lanes: dict[int, Lane], racing: list[int], entrants: list[_Entrant], *, record: bool) -> None:
+    def _round(self, contenders: dict[int, Contender], racing: list[int], entrants: list[_Entrant], *, record: bool) -> None:
         drawn, fds = self._host.ask_referee({"op": "draw_timed", "calls": self._calls, "seed": self._dice.getrandbits(48)})
         align = self._dice.getrandbits(32)
         try:
@@ -115,28 +115,28 @@ class Heat:
                 if entrants[number].fault:
                     continue
                 try:
-                    block = lanes[number].run_block(drawn["header"], fds[0], self._calls, align)
-                    lanes[number].rest()
-                except (LaneFault, ChannelError) as error:
+                    block = contenders[number].run_block(drawn["header"], fds[0], self._calls, align)
+                    contenders[number].rest()
+                except (ContenderFault, ChannelError) as error:
                     entrants[number].fault = f"forward failed: {error}"
                     continue
                 if record:
-                    lanes[number].blocks.append(block)
+                    contenders[number].blocks.append(block)
         finally:
             close_all(fds)
 
 
 class _Entrant(Session):
-    """A candidate without a referee of its own: the heat's serves all, one request at a time."""
+    """A candidate without a referee of its own: the race's serves all, one request at a time."""
 
-    def __init__(self, heat: Heat, kernel: Kernel) -> None:
-        judge = heat._judge
-        super().__init__(judge.template, heat._task, kernel, judge.threads, judge.times, judge.quiet)
-        self._turn = heat._mine
+    def __init__(self, race: Race, kernel: Kernel) -> None:
+        judge = race._judge
+        super().__init__(judge.server, race._task, kernel, judge.threads, judge.times, judge.exclusive)
+        self._turn = race._mine
         self.fault = ""
 
     def join(self, host: _Entrant) -> None:
-        """Take part in the host's heat."""
+        """Take part in the host's race."""
         self.referee, self.facts, self._init = host.referee, host.facts, host._init
         self._init_fds = [os.dup(fd) for fd in host._init_fds]
 
@@ -150,11 +150,11 @@ class _Entrant(Session):
             return super().ask_referee(message, fds)
 
 
-def _seconds(lane: Lane) -> float:
-    return median(max(block.seconds, 0.0) for block in lane.blocks) if lane.blocks else float("inf")
+def _seconds(contender: Contender) -> float:
+    return median(max(block.seconds, 0.0) for block in contender.blocks) if contender.blocks else float("inf")
 
 
-def _place(lane: Lane | None, fault: str) -> Place:
-    if lane is None or fault or not lane.blocks:
+def _place(contender: Contender | None, fault: str) -> Place:
+    if contender is None or fault or not contender.blocks:
         return Place(None, 0, fault or "it was not measured")
-    return Place(_seconds(lane), len(lane.blocks))
+    return Place(_seconds(contender), len(contender.blocks))

@@ -120,7 +120,7 @@ def judge() -> Iterator[Judge]:
 
 
 def verdict(judge: Judge, task: str, kernel: str) -> Verdict:
-    return judge.verify(Task.from_source(task, path="core/task.py"), kernel, target="a100", budget_s=0.2, timing=False)
+    return judge.verify(Task.from_source(task, path="task.py"), kernel, target="a100", budget_s=0.2, timing=False)
 
 
 def test_a_file_that_calls_nvcc(judge: Judge) -> None:
@@ -151,7 +151,7 @@ def test_a_product_by_cublas_is_a_librarys(judge: Judge) -> None:
     found = verdict(judge, LINEAR_GELU, kernel)
     assert found.status is Status.cheating
     assert "cublasSgemm" in found.reason
-    task = Task.from_source(LINEAR_GELU, path="core/task.py")
+    task = Task.from_source(LINEAR_GELU, path="task.py")
     allowed = judge.verify(task, kernel, target="a100", budget_s=0.2, timing=False, track="hybrid")
     assert allowed.status is Status.correct, allowed.reason
     assert allowed.library_calls == ("cublas::cublasSgemm",)

@@ -1,4 +1,4 @@
-"""A child process: LANGUAGE FILE in. Runs the file's `ModelNew` on the language's stage, compares it with the file's `Model`, and
+"""A child process: LANGUAGE FILE in. Runs the file's `ModelNew` on the language's runtime, compares it with the file's `Model`, and
 compiles what was launched. The files are written the way people write kernels for a GPU, and run here unchanged."""
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from kernelwright.target import Target
 
 
 def main(language: str, path: str, compile_too: bool) -> None:
-    stage = importlib.import_module(f"kernelwright.compiler.backends.{language}.runtime")
+    runtime = importlib.import_module(f"kernelwright.compiler.backends.{language}.runtime")
     target = asdict(Target.load("a100"))
-    stage.install(target)
+    runtime.install(target)
     spec = importlib.util.spec_from_file_location("stranger", path)
     file = importlib.util.module_from_spec(spec)
-    with stage.scene(calling=False):
+    with runtime.context(calling=False):
         spec.loader.exec_module(file)
     torch.manual_seed(0)
     reference, inputs = file.Model(*file.get_init_inputs()).eval(), file.get_inputs()
-    with stage.scene(calling=False):
+    with runtime.context(calling=False):
         model = file.ModelNew(*file.get_init_inputs()).eval()
     model.load_state_dict(reference.state_dict())
     with torch.no_grad():
         wanted = torch.utils._pytree.tree_leaves(reference(*inputs))
-        with stage.scene(calling=True):
+        with runtime.context(calling=True):
             got = torch.utils._pytree.tree_leaves(model(*inputs))
     for one, other in zip(got, wanted, strict=True):
         loose = 1e-2 if other.dtype in (torch.float16, torch.bfloat16) else 1e-4
         torch.testing.assert_close(one, other, rtol=loose, atol=loose)
-    assert stage.launches() > 0
+    assert runtime.launches() > 0
     if compile_too:
-        assert stage.compile_for(target)["kernels"]
+        assert runtime.compile_for(target)["kernels"]
     print("same")
 
 

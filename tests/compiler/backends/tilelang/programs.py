@@ -1,6 +1,6 @@
 """A child process of test_programs.py: tile programs as people write them, and the same with seeded bugs, interpreted.
 
-Prints one JSON object: what became of each program ("right", "wrong", or the error), and the notes of the stage.
+Prints one JSON object: what became of each program ("right", "wrong", or the error), and the notes of the runtime.
 """
 
 from __future__ import annotations
@@ -517,7 +517,7 @@ def bug_strides():
 
 def outcome(function) -> str:
     try:
-        with torch.no_grad(), runtime.scene(calling=True):
+        with torch.no_grad(), runtime.context(calling=True):
             got, want = function()
             close = torch.allclose(got.float(), want.float(), rtol=5e-3, atol=5e-3)
     except Exception as error:

@@ -163,17 +163,17 @@ def test_a_fragment_has_no_more_axes_than_tilelang_finds_layouts_for() -> None:
 BIAS = """
 import importlib.util, sys, torch
 from dataclasses import asdict
-from kernelwright.compiler.backends.tilelang import stage
+from kernelwright.compiler.backends.tilelang import runtime
 from kernelwright.target import Target
-stage.install(asdict(Target.load("h100")))
+runtime.install(asdict(Target.load("h100")))
 spec = importlib.util.spec_from_file_location("kernel", sys.argv[1])
 module = importlib.util.module_from_spec(spec)
 torch.manual_seed(0)
 x, w = torch.rand(40, 70) + 1, torch.rand(50, 70) + 1
-with stage.scene(calling=False):
+with runtime.context(calling=False):
     spec.loader.exec_module(module)
     model = module.ModelNew()
-with torch.no_grad(), stage.scene(calling=True):
+with torch.no_grad(), runtime.context(calling=True):
     got = model(x, w)
 exact = x.double() @ w.double().T
 print(float(((got.double() - exact) / exact).mean()))

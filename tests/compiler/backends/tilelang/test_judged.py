@@ -111,7 +111,7 @@ def judge() -> Iterator[Judge]:
 
 
 def verdict(judge: Judge, kernel: str, target: str = "a100") -> Verdict:
-    found = judge.verify(Task.from_source(TASK, path="core/task.py"), kernel, target=target, budget_s=0.2)
+    found = judge.verify(Task.from_source(TASK, path="task.py"), kernel, target=target, budget_s=0.2)
     assert found.execution == "interpreter"
     assert found.timing is None
     return found
@@ -163,5 +163,5 @@ def test_torch_in_place_of_a_kernel_is_no_tilelang_kernel(judge: Judge) -> None:
 def test_a_sort_of_rows_that_are_no_whole_warps_is_lowered(judge: Judge) -> None:
     """TileLang refuses a barrier under a condition that divides a warp."""
     kernel = language("tilelang").lower(parse(TOP_SKETCH))
-    found = judge.verify(Task.from_source(TOP, path="core/task.py"), kernel, dsl="tilelang", target="a100", budget_s=0.2)
+    found = judge.verify(Task.from_source(TOP, path="task.py"), kernel, dsl="tilelang", target="a100", budget_s=0.2)
     assert found.status is Status.correct, found.reason

@@ -103,7 +103,7 @@ def judge() -> Iterator[Judge]:
 
 
 def verdict(judge: Judge, kernel: str, task: str = TASK, target: str = "h100") -> Verdict:
-    found = judge.verify(Task.from_source(task, path="core/task.py"), kernel, target=target, budget_s=0.2)
+    found = judge.verify(Task.from_source(task, path="task.py"), kernel, target=target, budget_s=0.2)
     assert found.execution == "interpreter"
     assert found.timing is None
     return found
@@ -236,7 +236,7 @@ def get_init_inputs():
 def test_a_loop_with_two_operands_has_registers_enough(judge: Judge) -> None:
     """ptxas spilled for sm_90 with 32 elements a thread."""
     with Drafter() as drafter:
-        kernel = drafter.drafts(Task.from_source(LOSS, path="core/task.py"), Request("triton", count=1))[0].kernel
+        kernel = drafter.drafts(Task.from_source(LOSS, path="task.py"), Request("triton", count=1))[0].kernel
     found = verdict(judge, kernel, LOSS)
     assert found.status is Status.correct, found.reason
     assert found.compiled_for is not None

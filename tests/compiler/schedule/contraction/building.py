@@ -7,7 +7,7 @@ import types
 import torch
 
 from kernelwright.compiler.backends.cpp import lower
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import (
     AttentionProblem,
     ConvProblem,
@@ -37,7 +37,7 @@ def declare(name: str, tensor: torch.Tensor, position: int, constant: bool = Fal
     return Tensor(name, tuple(Int(e) for e in tensor.shape), DTYPES[tensor.dtype], role, source)
 
 
-def loader(tensor: Tensor, order: tuple[int, ...] | None = None, broadcast: frozenset[int] = frozenset()) -> Loader:
+def loader(tensor: Tensor, order: tuple[int, ...] | None = None, broadcast: frozenset[int] = frozenset()) -> Prologue:
     """Loads from a declared tensor; logical axis i is axis order[i] of memory. `broadcast` are logical axes the tensor
     lacks."""
 
@@ -65,7 +65,7 @@ def storing(name: str, dtype: DType, computed: DType) -> Epilogue:
     return finish
 
 
-def wrap(piece: Piece, tensors: list[Tensor], shape: tuple[int, ...], dtype: DType) -> Sketch:
+def wrap(piece: ScheduleCandidate, tensors: list[Tensor], shape: tuple[int, ...], dtype: DType) -> Sketch:
     out = Tensor("out", tuple(Int(e) for e in shape), dtype, "output")
     return Sketch("contraction", "", (), piece.tunables, (*tensors, out, *piece.tensors), piece.kernels, '"out"')
 

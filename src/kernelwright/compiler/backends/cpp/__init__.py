@@ -68,10 +68,10 @@ def lower(
     """Lowers a sketch to a kernel file. `state` lists the reference's state_dict so that it can be loaded in full; `shapes` are
     sketches of the same module for other input shapes, among which the file chooses when it is called; `options` are knobs.py's."""
     from kernelwright.compiler.backends.cpp import kernel, module_file
-    from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+    from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
     from kernelwright.sketch.print import to_source
 
-    knobs = Knobs.of(options)
+    knobs = CodegenOptions.of(options)
     programs = [
         module_file.Program(each, kernel.source(each, threads=threads, knobs=knobs), to_source(each))
         for each in (sketch, *shapes)

@@ -1,6 +1,6 @@
 """What the C++ coder may do one way or another without changing what is computed: the knobs that a search turns.
 
-In: choices by name (`OPTIONS` of a kernel file, a point of a search). Out: `Knobs`, which every part of the coder asks. A field's
+In: choices by name (`OPTIONS` of a kernel file, a point of a search). Out: `CodegenOptions`, which every part of the coder asks. A field's
 default is what was best over our suites; its domain lists what is worth trying. Nothing here changes results beyond the order of
 additions.
 """
@@ -23,7 +23,7 @@ def knob(default: int, *domain: int, sign: str = "") -> int:
 
 
 @dataclass(frozen=True)
-class Knobs:
+class CodegenOptions:
     """One way to write a kernel."""
 
     parallel_above: int = knob(48 << 10, 12 << 10, 48 << 10, 192 << 10, NEVER)
@@ -61,7 +61,7 @@ class Knobs:
     """The compiler's level."""
 
     @classmethod
-    def of(cls, options: Mapping[str, int]) -> Knobs:
+    def of(cls, options: Mapping[str, int]) -> CodegenOptions:
         """The default, with these options; one that is unknown is told with those that exist."""
         unknown = sorted(set(options) - set(DOMAINS))
         if unknown:
@@ -74,12 +74,14 @@ class Knobs:
         return {name: value for name, value in asdict(self).items() if value != DEFAULTS[name]}
 
 
-DEFAULTS: dict[str, int] = asdict(Knobs())
-DOMAINS: dict[str, tuple[int, ...]] = {item.name: item.metadata["domain"] for item in fields(Knobs)}
+DEFAULTS: dict[str, int] = asdict(CodegenOptions())
+DOMAINS: dict[str, tuple[int, ...]] = {item.name: item.metadata["domain"] for item in fields(CodegenOptions)}
 
 
 def worth_turning(kernel: str) -> dict[str, tuple[int, tuple[int, ...]]]:
     """Name → (default, domain) of the knobs that may matter to a kernel written with the default of all of them."""
     return {
-        item.name: (DEFAULTS[item.name], DOMAINS[item.name]) for item in fields(Knobs) if item.metadata["sign"].search(kernel)
+        item.name: (DEFAULTS[item.name], DOMAINS[item.name])
+        for item in fields(CodegenOptions)
+        if item.metadata["sign"].search(kernel)
     }

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from kernelwright.compiler.backends.cpp import bf16_products, gemm
-from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.elements import TensorPlace
 from kernelwright.compiler.backends.cpp.materialize import decide
 from kernelwright.compiler.backends.cpp.nest import Surroundings
@@ -24,7 +24,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
 from kernelwright.sketch.structure import Likeness, Likenesses
 
-DEFAULT = Knobs()
+DEFAULT = CodegenOptions()
 
 MOST_ARGUMENTS = 200
 """Tensors that an entry point takes one by one; ctypes refuses more than 1024 arguments, and large networks have more."""
@@ -69,7 +69,7 @@ class Source:
     alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: Knobs = DEFAULT) -> Source:
+def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: CodegenOptions = DEFAULT) -> Source:
     """The whole C++ source of a sketch."""
     functions: list[str] = []
     entries: list[Entry | nodes.LibraryCall] = []
@@ -127,7 +127,7 @@ def _root(sketch: nodes.Sketch, name: str) -> str:
 
 
 def _function(
-    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], knobs: Knobs
+    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], knobs: CodegenOptions
 ) -> tuple[str, tuple[str, ...]]:
     """One kernel as a static C function, and the tensors it takes."""
     sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}

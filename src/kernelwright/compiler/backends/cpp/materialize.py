@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.transposed import turn_of, turns_sums
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import FLOATS
@@ -18,8 +18,8 @@ from kernelwright.compiler.lower.tile_values import (
     VIEWS,
     AtAccess,
     Block,
-    KeepEffect,
     LoopEffect,
+    MaterializeEffect,
     PickAccess,
     SpanAccess,
     StoreEffect,
@@ -42,7 +42,7 @@ class Usage:
     seen: set[Value] = field(default_factory=set)
 
 
-def decide(root: Block, keep_cost: float = Knobs.keep_cost) -> Usage:
+def decide(root: Block, keep_cost: float = CodegenOptions.keep_cost) -> Usage:
     """Walks all values from the last to the first, so that each knows its consumers before it is judged."""
     usage = Usage()
     _visit_block(root, usage)
@@ -83,7 +83,7 @@ def _visit_block(block: Block, usage: Usage) -> None:
             case StoreEffect():
                 for value in effect.operands:
                     _anchor(value, effect, block, usage)
-            case KeepEffect():
+            case MaterializeEffect():
                 _anchor(effect.value, effect, block, usage)
             case LoopEffect():
                 for item in effect.carried:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.compiler.backends.cpp import forward
-from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.kernel import DEFAULT, Entry, Source
 from kernelwright.compiler.language import State, constructor
 from kernelwright.sketch import nodes
@@ -125,7 +125,7 @@ class Program:
     text: str
 
 
-def render(programs: Sequence[Program], state: State, knobs: Knobs = DEFAULT) -> str:
+def render(programs: Sequence[Program], state: State, knobs: CodegenOptions = DEFAULT) -> str:
     """The text of the kernel file."""
     main = programs[0].sketch
     parts = [
@@ -145,7 +145,7 @@ def render(programs: Sequence[Program], state: State, knobs: Knobs = DEFAULT) ->
     )
 
 
-def _flags(programs: Sequence[Program], knobs: Knobs) -> list[str]:
+def _flags(programs: Sequence[Program], knobs: CodegenOptions) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
     texts = "".join(program.built.text for program in programs)
     polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|tanh_plus_one|erf|erf_plus_one|sin|cos)_of\(", texts)

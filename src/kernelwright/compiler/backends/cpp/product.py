@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp import bf16_products, gemm
-from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest
 from kernelwright.compiler.lower.c_types import WIDTH
 from kernelwright.compiler.lower.polynomial import Poly, combine, poly, to_c
@@ -285,7 +285,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
     rows = a.shape[0].constant
     copying = scheduler.around.knobs.copy_left
     far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES or copying == 2
-    many = rows is None or rows > Knobs.pack_above_rows
+    many = rows is None or rows > CodegenOptions.pack_above_rows
     if copying and found.storage is None and found.row.constant == 1 and far and many:
         # turned in memory; a block of registers has at most 12 rows
         copy = buffer(scheduler, "a_blocks", (a.shape[1], a.shape[0] + 12), gemm_value)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.backends.cpp.codegen_options import Knobs
+from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.elements import Index, TensorPlace
 from kernelwright.compiler.lower.polynomial import Poly, Ranges
 from kernelwright.compiler.lower.tile_values import Access, Storage, Value
@@ -59,7 +59,7 @@ class Surroundings:
         None  # variable and step of the loop around, and where it goes next: that can be fetched
     )
     steps: dict[str, Poly] = field(default_factory=dict)  # of the loops around, by variable; they begin at multiples of them
-    knobs: Knobs = field(default_factory=Knobs)
+    knobs: CodegenOptions = field(default_factory=CodegenOptions)
     touched: set[str] = field(default_factory=set)  # tensors read in this iteration
 
 

@@ -24,8 +24,8 @@ from kernelwright.compiler.lower.tile_values import (
     Block,
     Carried,
     CommentEffect,
-    KeepEffect,
     LoopEffect,
+    MaterializeEffect,
     Storage,
     StoreEffect,
     Value,
@@ -67,7 +67,7 @@ class Scheduler:
             match effect:
                 case CommentEffect():
                     self.out += [f"// {line}" for line in effect.text.splitlines()]
-                case KeepEffect():
+                case MaterializeEffect():
                     self.make(effect.value)
                 case StoreEffect():
                     self.store(effect)
@@ -310,7 +310,7 @@ class Scheduler:
         for effect in block.effects:
             if isinstance(effect, StoreEffect):
                 stack += effect.operands
-            elif isinstance(effect, KeepEffect):
+            elif isinstance(effect, MaterializeEffect):
                 stack.append(effect.value)
             elif isinstance(effect, LoopEffect):
                 found |= self.needed_inside(effect.body, [])

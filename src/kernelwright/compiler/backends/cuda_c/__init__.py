@@ -1,7 +1,7 @@
 """CUDA-C: kernels for NVIDIA GPUs as C++ source, built by nvcc; executed here by an emulator where there is no GPU.
 
 1. `emulator/`   CUDA C++ on the CPU, with the checks a GPU does not give
-2. `stage`       what the judge's sandboxed process loads: `workshop` (builds and libraries), `inline` (load_inline), `ahead` (nvcc)
+2. `runtime`       what the judge's sandboxed process loads: `workshop` (builds and libraries), `inline` (load_inline), `ahead` (nvcc)
 3. `kernel`      a sketch as CUDA source: launches; `module_file` the Python file around it
 4. `schedule`    what a block does: `cooperate` (nests dealt out to threads), `special` (scans, sorts), `tile_product`
 5. `product_kernel`  a kernel that is one large product, in registers or on `tensor_cores`
@@ -25,7 +25,7 @@ class CudaC:
     skills = Path(__file__).parent / "skills"
     devices = ("cuda",)
     execution = "emulator"
-    stage = "kernelwright.compiler.backends.cuda_c.runtime"
+    runtime = "kernelwright.compiler.backends.cuda_c.runtime"
 
     def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""

@@ -24,8 +24,8 @@ from kernelwright.compiler.lower.tile_values import (
     Block,
     CommentEffect,
     Effect,
-    KeepEffect,
     LoopEffect,
+    MaterializeEffect,
     StoreEffect,
     Value,
 )
@@ -176,7 +176,7 @@ class KernelWriter:
                     value.kept
                     and value.op == "load"
                     and value.home is block
-                    and not any(isinstance(e, KeepEffect) and e.value is value for e in part)
+                    and not any(isinstance(e, MaterializeEffect) and e.value is value for e in part)
                 ):
                     return False
         return True
@@ -189,7 +189,7 @@ class KernelWriter:
             if (isinstance(effect, LoopEffect) and effect.kind == "parallel" and not effect.carried) or (
                 isinstance(effect, StoreEffect)
                 and _flat(effect)
-                and not any(isinstance(e, KeepEffect | LoopEffect) for e in loose)
+                and not any(isinstance(e, MaterializeEffect | LoopEffect) for e in loose)
             ):
                 if any(not isinstance(e, CommentEffect) for e in loose):
                     parts.append(loose)
@@ -349,7 +349,7 @@ def _needed(effects: list[Effect]) -> set[Value]:
         for effect in items:
             if isinstance(effect, StoreEffect):
                 stack.extend(effect.operands)
-            elif isinstance(effect, KeepEffect):
+            elif isinstance(effect, MaterializeEffect):
                 stack.append(effect.value)
             elif isinstance(effect, LoopEffect):
                 for item in effect.carried:

@@ -1,4 +1,4 @@
-"""CUDA-C without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `Stage`).
+"""CUDA-C without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `OffDeviceRuntime`).
 
 A kernel file builds its CUDA source as it always does: with nvcc in a subprocess, or with `load_inline`. Both are answered by the
 emulator here (`workshop`, `inline`). Afterwards nvcc itself compiles the same sources for the target (`ahead`), because a
@@ -23,7 +23,7 @@ def install(target: Mapping[str, Any]) -> None:
     inline.install()
 
 
-def scene(*, calling: bool) -> Any:
+def context(*, calling: bool) -> Any:
     """Around foreign code."""
     return _Scene(calling=calling)
 

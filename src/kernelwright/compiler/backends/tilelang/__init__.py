@@ -1,6 +1,6 @@
 """TileLang: tile programs for GPUs, written from a sketch and executed with or without a GPU.
 
-1. `stage`        what the judge's sandboxed process loads: TileLang made to interpret, the compiler for the target
+1. `runtime`        what the judge's sandboxed process loads: TileLang made to interpret, the compiler for the target
 2. `launch`       what stands for a compiled kernel: arguments checked, outputs made, launches put down
 3. `interpreter`  statements of a PrimFunc: `expressions` (values over lanes), `tileops` (copies, products, reductions), `memory`,
                   `races` (global memory that is read back with no barrier)
@@ -25,7 +25,7 @@ class TileLang:
     skills = Path(__file__).parent / "skills"
     devices = ("cuda", "rocm")
     execution = "interpreter"
-    stage = "kernelwright.compiler.backends.tilelang.runtime"
+    runtime = "kernelwright.compiler.backends.tilelang.runtime"
 
     def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, its TileLang kernels and `ModelNew`."""

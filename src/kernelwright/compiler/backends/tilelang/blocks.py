@@ -1,7 +1,8 @@
 """From one kernel of a sketch to TileLang kernels and how they are launched.
 
 In: a `nodes.Kernel` and its sketch. Out: `Launch`es in order: the text of a `@tilelang.jit` function without arguments, and the tensors
-that its kernel takes. How loops become grids, and how tiles are cut, is planned as for Triton (compiler/backends/triton/launch.py, plan.py).
+that its kernel takes. How loops become grids, and how tiles are cut, is planned as for Triton (compiler/backends/triton/launch.py,
+plan.py).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kernelwright.compiler.backends.triton.tiles import TensorPlace
 from kernelwright.compiler.lower.polynomial import Ranges, poly
 from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.compiler.lower.tile_values import Block as Effects
-from kernelwright.compiler.lower.tile_values import KeepEffect, LoopEffect, StoreEffect, Value
+from kernelwright.compiler.lower.tile_values import LoopEffect, MaterializeEffect, StoreEffect, Value
 from kernelwright.sketch import nodes
 
 THREADS = 128
@@ -176,7 +177,7 @@ def _in_place(block: Effects) -> dict[int, tuple[int, ...]]:
             if isinstance(effect, StoreEffect):
                 for operand in effect.operands:
                     look(operand)
-            elif isinstance(effect, KeepEffect):
+            elif isinstance(effect, MaterializeEffect):
                 look(effect.value)
             elif isinstance(effect, LoopEffect):
                 for item in effect.carried:

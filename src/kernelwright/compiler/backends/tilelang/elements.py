@@ -1,6 +1,7 @@
 """A tile value at given positions as a TileLang expression of one element.
 
-In: a value of the graph and an index for each of its axes. Out: an `Expr`. Triton's coder (compiler/backends/triton/tiles.py) owns what both have in
+In: a value of the graph and an index for each of its axes. Out: an `Expr`. Triton's coder (compiler/backends/triton/tiles.py) owns
+what both have in
 common: views as index arithmetic, integers as polynomials, conditions. Here: reads of global memory, which TileLang itself pads with
 zeros at the edges, and reads of tiles, which live in fragments and are copied to shared memory where another thread's part is read.
 """

@@ -1,6 +1,7 @@
 """Lines of a TileLang kernel while they are written: expressions of one element inside `T.Parallel` loops.
 
-Triton's writer (compiler/backends/triton/lines.py) keeps the dimensions that an expression has; here its text is one element of it, and the loop over
+Triton's writer (compiler/backends/triton/lines.py) keeps the dimensions that an expression has; here its text is one element of
+it, and the loop over
 its dimensions is put around the statement that stores it. Names are written where they are first needed and end with that loop.
 """
 

@@ -1,4 +1,4 @@
-"""TileLang without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `Stage`).
+"""TileLang without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `OffDeviceRuntime`).
 
 Numbers come from our interpreter of tile programs (interpreter.py), resources from TileLang's own lowering and nvcc (ahead.py): a kernel
 counts only when both accept it.
@@ -20,7 +20,7 @@ def install(target: Mapping[str, Any]) -> None:
     launch.teach()
 
 
-def scene(*, calling: bool) -> Any:
+def context(*, calling: bool) -> Any:
     """Around foreign code."""
     return Redirect(calling=calling)
 
@@ -45,4 +45,4 @@ def notes() -> list[str]:
     return told
 
 
-__all__ = ["compile_for", "host_work", "install", "launches", "notes", "scene"]
+__all__ = ["compile_for", "context", "host_work", "install", "launches", "notes"]

@@ -1,6 +1,6 @@
 """Triton: tiles as blocks of a GPU program, written from a sketch and executed with or without a GPU.
 
-1. `stage`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
+1. `runtime`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
 2. `copies`       two copies of Triton in one process: one interprets, one compiles
 3. `interpreter`  the patched interpreter: `halves` (bf16), `reductions`, `memory` (bounds), `libdevice`, `driver`
 4. `ahead`        launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
@@ -24,7 +24,7 @@ class Triton:
     name = "triton"
     skills = Path(__file__).parent / "skills"
     execution = "interpreter"
-    stage = "kernelwright.compiler.backends.triton.runtime"
+    runtime = "kernelwright.compiler.backends.triton.runtime"
 
     def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
         """One Python file with the sketch, its Triton kernels and `ModelNew`."""

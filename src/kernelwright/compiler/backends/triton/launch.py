@@ -17,7 +17,7 @@ from kernelwright.compiler.backends.triton.tiles import TensorPlace
 from kernelwright.compiler.lower.liveness import names_bound
 from kernelwright.compiler.lower.polynomial import Poly, Ranges, combine, from_index, poly
 from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
-from kernelwright.compiler.lower.tile_values import Block, KeepEffect, LoopEffect, StoreEffect, Value
+from kernelwright.compiler.lower.tile_values import Block, LoopEffect, MaterializeEffect, StoreEffect, Value
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 
@@ -288,7 +288,7 @@ def _operations(block: Block) -> set[str]:
             if isinstance(effect, StoreEffect):
                 for operand in effect.operands:
                     look(operand)
-            elif isinstance(effect, KeepEffect):
+            elif isinstance(effect, MaterializeEffect):
                 look(effect.value)
             elif isinstance(effect, LoopEffect):
                 for item in effect.carried:

@@ -21,8 +21,8 @@ from kernelwright.compiler.lower.tile_values import (
     Block,
     Carried,
     CommentEffect,
-    KeepEffect,
     LoopEffect,
+    MaterializeEffect,
     PickAccess,
     SpanAccess,
     StoreEffect,
@@ -52,7 +52,7 @@ class Program(Heavy):
                     self.store(effect)
                 case LoopEffect():
                     self.loop(effect)
-                case KeepEffect():
+                case MaterializeEffect():
                     if self.register(effect.value) not in self.kept:
                         self.heavy(effect.value)
                 case CommentEffect():
@@ -365,7 +365,7 @@ def _outer_values(effect: LoopEffect) -> Sequence[Value]:
             if isinstance(inner, StoreEffect):
                 for operand in inner.operands:
                     look(operand)
-            elif isinstance(inner, KeepEffect):
+            elif isinstance(inner, MaterializeEffect):
                 look(inner.value)
             elif isinstance(inner, LoopEffect):
                 for item in inner.carried:

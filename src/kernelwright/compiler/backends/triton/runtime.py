@@ -1,4 +1,4 @@
-"""Triton without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `Stage`).
+"""Triton without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `OffDeviceRuntime`).
 
 Numbers come from Triton's interpreter, resources from its compiler: the interpreter accepts what the compiler does not (tiles that
 are too small, Python objects, races), so a kernel counts only when both accept it.
@@ -25,7 +25,7 @@ def install(target: Mapping[str, Any]) -> None:
     interpreter.teach(target)
 
 
-def scene(*, calling: bool) -> Any:
+def context(*, calling: bool) -> Any:
     """Around foreign code."""
     return Redirect(calling=calling)
 
@@ -54,4 +54,4 @@ def notes() -> list[str]:
     return [*told, *REMARKS]
 
 
-__all__ = ["compile_for", "host_work", "install", "launches", "notes", "scene"]
+__all__ = ["compile_for", "context", "host_work", "install", "launches", "notes"]

@@ -9,7 +9,7 @@ from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord
-from kernelwright.compiler.graph.values import Lookup, Value
+from kernelwright.compiler.graph.values import Gather, Value
 from kernelwright.sketch.nodes import DType
 
 Read = Callable[[int, v.Coords, int], Coord]
@@ -18,7 +18,7 @@ Read = Callable[[int, v.Coords, int], Coord]
 @rule("embedding")
 def embedding(out: Result, table: Value, indices: Value, *_: Any, **__: Any) -> Value:
     rank = len(indices.shape)
-    return Lookup(out.shape, out.dtype, table, (indices,), lambda c, read: (read(0, c[:rank], table.shape[0]), c[rank]))
+    return Gather(out.shape, out.dtype, table, (indices,), lambda c, read: (read(0, c[:rank], table.shape[0]), c[rank]))
 
 
 @rule("index_select")
@@ -31,7 +31,7 @@ def index_select(out: Result, x: Value, axis: int, index: Value) -> Value:
         at = (coords[axis],) if index.shape else ()
         return (*coords[:axis], read(0, at, x.shape[axis]), *coords[axis + 1 :])
 
-    return Lookup(out.shape, out.dtype, x, (index,), build)
+    return Gather(out.shape, out.dtype, x, (index,), build)
 
 
 @rule("gather")
@@ -43,13 +43,13 @@ def gather(out: Result, x: Value, axis: int, index: Value, **_: Any) -> Value:
     def build(coords: v.Coords, read: Read) -> v.Coords:
         return (*coords[:axis], read(0, coords, x.shape[axis]), *coords[axis + 1 :])
 
-    return Lookup(out.shape, out.dtype, x, (index,), build)
+    return Gather(out.shape, out.dtype, x, (index,), build)
 
 
 @rule("take")
 def take(out: Result, x: Value, index: Value) -> Value:
     flat = b.reshape(x, (x.size,))
-    return Lookup(out.shape, out.dtype, flat, (index,), lambda c, read: (read(0, c, x.size),))
+    return Gather(out.shape, out.dtype, flat, (index,), lambda c, read: (read(0, c, x.size),))
 
 
 @rule("index", "_unsafe_index")
@@ -68,7 +68,7 @@ def index(out: Result, x: Value, indices: Sequence[Value | None]) -> Value:
         rest = [*coords[:front], *coords[front + len(shape) :]]
         return tuple(read(given.index(i), at, e) if i in given else rest.pop(0) for i, e in enumerate(x.shape))
 
-    return Lookup(out.shape, out.dtype, x, full, build)
+    return Gather(out.shape, out.dtype, x, full, build)
 
 
 def bucket(out: Result, edges: Value, x: Value, right: bool) -> Value:

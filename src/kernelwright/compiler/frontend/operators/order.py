@@ -7,7 +7,7 @@ from typing import Any
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.values import Crafted, Value
+from kernelwright.compiler.graph.values import CustomKernel, Value
 from kernelwright.sketch.nodes import DType
 
 
@@ -19,11 +19,11 @@ def ordered(x: Value, axis: int, descending: bool, count: int) -> tuple[Value, V
         return x, b.const(0, DType.i64, x.shape)
     axis = b.axis_of(axis, len(x.shape))
     shape = (*x.shape[:axis], count, *x.shape[axis + 1 :])
-    values = Crafted(shape, x.dtype, None, (x,))  # type: ignore[arg-type]
-    places = Crafted(shape, DType.i64, None, (x,))  # type: ignore[arg-type]
+    values = CustomKernel(shape, x.dtype, None, (x,))  # type: ignore[arg-type]
+    places = CustomKernel(shape, DType.i64, None, (x,))  # type: ignore[arg-type]
 
-    def craft(workshop: Any, _: tuple[v.Value, ...]) -> None:
-        sort_rows(workshop, x, axis, descending, values, places)
+    def craft(builder: Any, _: tuple[v.Value, ...]) -> None:
+        sort_rows(builder, x, axis, descending, values, places)
 
     for one in (values, places):
         one.craft = craft

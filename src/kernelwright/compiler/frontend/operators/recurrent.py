@@ -1,8 +1,8 @@
 """Recurrent networks: LSTM, GRU and plain RNN layers stay whole, because unrolled they are thousands of kernels.
 
 What does not wait for the step before, the product of all inputs with their weights, is one ordinary matrix product of the graph.
-The rest is a hand-crafted kernel (compiler/schedule/recurrence.py) that walks through time. In: ATen's lstm, gru, rnn_tanh and rnn_relu with
-their flat list of weights. Out: the sequence of outputs and the last states.
+The rest is a hand-crafted kernel (compiler/schedule/recurrence.py) that walks through time. In: ATen's lstm, gru, rnn_tanh and
+rnn_relu with their flat list of weights. Out: the sequence of outputs and the last states.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kernelwright.compiler.frontend.operators.product import matmul
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.values import Crafted, Value
+from kernelwright.compiler.graph.values import CustomKernel, Value
 from kernelwright.compiler.schedule.recurrence import GATES, Cell, step_through_time
 from kernelwright.sketch.nodes import DType
 
@@ -50,8 +50,8 @@ def recurrent(
             for kind, value in zip(last, end, strict=True):
                 kind.append(b.unsqueeze(value, 0))
         width = sum(s.shape[2] for s in sides)
-        x = v.Join((*x.shape[:2], width), x.dtype, tuple(sides), 2) if len(sides) > 1 else sides[0]
-    ends = [v.Join((len(kind), *kind[0].shape[1:]), x.dtype, tuple(kind), 0) if len(kind) > 1 else kind[0] for kind in last]
+        x = v.Concat((*x.shape[:2], width), x.dtype, tuple(sides), 2) if len(sides) > 1 else sides[0]
+    ends = [v.Concat((len(kind), *kind[0].shape[1:]), x.dtype, tuple(kind), 0) if len(kind) > 1 else kind[0] for kind in last]
     if plain:
         return (b.squeeze(x, (1,)), *(b.squeeze(e, (1,)) for e in ends))
     return (b.permute(x, (1, 0, 2)) if batch_first else x, *ends)
@@ -72,11 +72,11 @@ def _layer(cell: Cell, x: Value, begin: list[Value], weights: Sequence[Value]) -
     bias = b.reshape(weights[3], (gates, hidden)) if cell == "gru" and len(weights) == 4 else None
     origin = f"aten.{cell}.input"
     args = (given, again, *begin, *([bias] if bias is not None else []))
-    history = Crafted((steps + 1, batch, hidden), x.dtype, None, args, origin=origin)  # type: ignore[arg-type]
-    kept = [Crafted((batch, hidden), x.dtype, None, args, origin=origin) for _ in begin[1:]]  # type: ignore[arg-type]
+    history = CustomKernel((steps + 1, batch, hidden), x.dtype, None, args, origin=origin)  # type: ignore[arg-type]
+    kept = [CustomKernel((batch, hidden), x.dtype, None, args, origin=origin) for _ in begin[1:]]  # type: ignore[arg-type]
 
-    def craft(workshop: Any, _: tuple[Value, ...]) -> None:
-        step_through_time(workshop, cell, given, again, begin, bias, history, kept)
+    def craft(builder: Any, _: tuple[Value, ...]) -> None:
+        step_through_time(builder, cell, given, again, begin, bias, history, kept)
 
     for one in (history, *kept):
         one.craft = craft

@@ -9,7 +9,7 @@ from typing import Any
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph.rewrites.summed_product import summed
-from kernelwright.compiler.graph.values import FLOATS, ArgFold, Run, Value, View
+from kernelwright.compiler.graph.values import FLOATS, ArgReduce, Scan, Value, View
 from kernelwright.sketch.nodes import DType
 
 
@@ -62,7 +62,7 @@ def arg_fold(op: str, x: Value, axis: int, keep: bool) -> Value:
         return b.const(0, DType.i64)
     axis = b.axis_of(axis, len(x.shape))
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
-    found: Value = ArgFold(rest, DType.i64, op, x, axis) if x.shape[axis] != 1 else b.const(0, DType.i64, rest)
+    found: Value = ArgReduce(rest, DType.i64, op, x, axis) if x.shape[axis] != 1 else b.const(0, DType.i64, rest)
     return b.unsqueeze(found, axis) if keep else found
 
 
@@ -172,7 +172,7 @@ def run(op: str, x: Value, axis: int) -> Value:
     if not x.shape or x.size == 0:
         return x
     axis = b.axis_of(axis, len(x.shape))
-    return x if x.shape[axis] == 1 else Run(x.shape, x.dtype, op, x, axis)
+    return x if x.shape[axis] == 1 else Scan(x.shape, x.dtype, op, x, axis)
 
 
 rule("cumsum")(lambda out, x, axis, **_: run("sum", b.cast(x, out.dtype), axis))
@@ -183,10 +183,10 @@ rule("logcumsumexp")(lambda out, x, axis: run("logsumexp", x, axis))
 @rule("flip")
 def flip(out: Result, x: Value, axes: Sequence[int]) -> Value:
     """flip(scan(flip(x))) is a scan from the end."""
-    if isinstance(x, Run) and isinstance(x.source, View) and x.source.kind == "flip" and not x.reverse:
+    if isinstance(x, Scan) and isinstance(x.source, View) and x.source.kind == "flip" and not x.reverse:
         inner = x.source.source
         if b.axes_of(axes, len(x.shape)) == (x.axis,) and _flipped_axis(x.source) == (x.axis,):
-            return Run(x.shape, x.dtype, x.op, inner, x.axis, reverse=True)
+            return Scan(x.shape, x.dtype, x.op, inner, x.axis, reverse=True)
     return b.flip(x, axes)
 
 

@@ -11,7 +11,7 @@ from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord
-from kernelwright.compiler.graph.values import Crafted, Join, Lookup, Value
+from kernelwright.compiler.graph.values import Concat, CustomKernel, Gather, Value
 from kernelwright.sketch.nodes import DType
 
 Place = Callable[[v.Coords, Callable[[int, v.Coords, int], Coord]], v.Coords]
@@ -20,18 +20,18 @@ Place = Callable[[v.Coords, Callable[[int, v.Coords, int], Coord]], v.Coords]
 def scattered(
     base: Value, updates: Value, indices: tuple[Value, ...], serial: tuple[int, ...], place: Place, combine: str
 ) -> Value:
-    """`base` with `updates` written at `place`, which reads `indices` as a Lookup does."""
+    """`base` with `updates` written at `place`, which reads `indices` as a Gather does."""
     from kernelwright.compiler.schedule import custom
 
     base, updates = b.cast(base, base.dtype), b.cast(updates, base.dtype)
-    probe = Lookup(updates.shape, base.dtype, base, indices, place)
-    made = Crafted(base.shape, base.dtype, None, (base, updates, *indices))  # type: ignore[arg-type]
+    probe = Gather(updates.shape, base.dtype, base, indices, place)
+    made = CustomKernel(base.shape, base.dtype, None, (base, updates, *indices))  # type: ignore[arg-type]
 
     def where(coords: v.Coords, tracer: Any) -> v.Coords:
         positions: v.Coords = tracer.positions(probe, coords)
         return positions
 
-    made.craft = lambda workshop, _: custom.scatter(workshop, made, base, updates, serial, where, combine)  # type: ignore[arg-type]
+    made.craft = lambda builder, _: custom.scatter(builder, made, base, updates, serial, where, combine)  # type: ignore[arg-type]
     return made
 
 
@@ -125,7 +125,7 @@ def slice_scatter(
             b.slice_axis(x, axis, max(first, last), x.shape[axis]),
         ]
         used = tuple(p for p in parts if p.shape[axis])
-        return used[0] if len(used) == 1 else Join(x.shape, x.dtype, used, axis)
+        return used[0] if len(used) == 1 else Concat(x.shape, x.dtype, used, axis)
     at = b.sub(b.position(x.shape, axis), first)
     inside = b.apply("eq", b.apply("mod", at, step), 0, dtype=DType.bool, compute=DType.i64)
     inside = b.apply("logical_and", inside, b.apply("ge", at, 0, dtype=DType.bool, compute=DType.i64))
@@ -152,7 +152,7 @@ def masked_scatter(out: Result, x: Value, mask: Value, source: Value) -> Value:
     rank = b.reshape(run("sum", flat, 0), x.shape)
     place = b.apply("maximum", b.sub(rank, 1), 0)
     flat_source = b.reshape(source, (source.size,))
-    taken = Lookup(x.shape, x.dtype, flat_source, (place,), lambda c, read: (read(0, c, source.size),))
+    taken = Gather(x.shape, x.dtype, flat_source, (place,), lambda c, read: (read(0, c, source.size),))
     return b.where(mask, taken, x, x.dtype)
 
 

@@ -11,7 +11,7 @@ from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord
 from kernelwright.compiler.graph.rewrites.sections import in_sections
-from kernelwright.compiler.graph.values import Join, Value
+from kernelwright.compiler.graph.values import Concat, Value
 from kernelwright.sketch.nodes import DType
 
 rule("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy", "flatten", "unflatten", "reshape_as", "expand_copy_none")(
@@ -63,7 +63,7 @@ def cat(out: Result, parts: Sequence[Value], axis: int = 0) -> Value:
     used = [b.cast(p, out.dtype) for p in parts if p.shape != (0,) and (p.shape[axis] or len(parts) == 1)]
     if len(used) == 1:
         return used[0]
-    return Join(out.shape, out.dtype, tuple(used), axis) if used else b.const(0, out.dtype, out.shape)
+    return Concat(out.shape, out.dtype, tuple(used), axis) if used else b.const(0, out.dtype, out.shape)
 
 
 @rule("stack")
@@ -108,7 +108,7 @@ def roll(out: Result, x: Value, shifts: Sequence[int], axes: Sequence[int] = ())
         cut = x.shape[axis] - shift % max(x.shape[axis], 1)
         if x.shape[axis] and cut != x.shape[axis]:
             ends = (b.slice_axis(x, axis, cut, x.shape[axis]), b.slice_axis(x, axis, 0, cut))
-            x = Join(x.shape, x.dtype, ends, axis)
+            x = Concat(x.shape, x.dtype, ends, axis)
     return x
 
 
@@ -306,7 +306,7 @@ def _resampled(x: Value, axis: int, outputs: int, align_corners: bool, factor: f
         def build(coords: v.Coords, read: Any) -> v.Coords:
             return (*coords[:axis], read(0, (coords[axis],), extent), *coords[axis + 1 :])
 
-        return v.Lookup(shape, x.dtype, x, (index,), build)
+        return v.Gather(shape, x.dtype, x, (index,), build)
 
     low, high = picked(first), picked(b.apply("minimum", b.add(first, 1), extent - 1))
     return b.add(low, b.mul(b.sub(high, low), weight))

@@ -1,8 +1,8 @@
 """Parts of a batch one after the other: what two kernels hand over between them is then as large as one part needs.
 
 In: an operand, what its operator makes, how much is stored on the way, and how to make it. Out: the value, in parts where storing all of
-it would take more memory than eager plus a tenth has. The parts' temporaries share memory (compiler/backends/cpp/workspace.py), since each is made
-right before it is used (assemble.py), and are near when they are read.
+it would take more memory than eager plus a tenth has. The parts' temporaries share memory (compiler/backends/cpp/workspace.py),
+since each is made right before it is used (assemble.py), and are near when they are read.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kernelwright.compiler.frontend.operators.table import Result
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph.memory_budget import SPARE
-from kernelwright.compiler.graph.values import Join, Value
+from kernelwright.compiler.graph.values import Concat, Value
 
 MOST = 16
 """Parts: more would leave too little work for all threads in each."""
@@ -30,5 +30,5 @@ def in_sections(x: Value, out: Result, between: int, make: Callable[[Value], Val
         if (count := next(counts, 0)) != 0:
             length = extent // count
             parts = (make(b.slice_axis(x, axis, k * length, (k + 1) * length)) for k in range(count))
-            return Join(out.shape, out.dtype, tuple(parts), axis)
+            return Concat(out.shape, out.dtype, tuple(parts), axis)
     return make(x)

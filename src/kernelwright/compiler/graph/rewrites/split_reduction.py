@@ -15,7 +15,8 @@ from kernelwright.compiler.schedule.tiles import neutral
 LONG = 65536  # elements below which one core is enough
 PARTS = 64
 PIECE, MOST_PARTS = 2048, 4096
-"""Elements of a contiguous part where threads take them: short enough that a core reads several places in turn (compiler/backends/cpp/streams.py)."""
+"""Elements of a contiguous part where threads take them: short enough that a core reads several places in turn
+(compiler/backends/cpp/streams.py)."""
 
 
 def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False) -> dict[int, v.Value]:
@@ -26,7 +27,7 @@ def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False)
         if value.stored:
             parts[id(value)] = value
         if (
-            isinstance(value, v.Fold)
+            isinstance(value, v.Reduce)
             and value.source.size >= LONG
             and value.size < (4 * cores if _contiguous(value) else 256 * cores)
         ):
@@ -36,17 +37,17 @@ def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False)
     return parts
 
 
-def _contiguous(fold: v.Fold) -> bool:
+def _contiguous(fold: v.Reduce) -> bool:
     return len(fold.source.shape) - 1 in fold.axes
 
 
 def _plain(source: v.Value) -> bool:
     """Whether nothing else is folded on the way to it. A part that begins inside a row of another fold (a norm's statistics)
     would need that row's result anew for every element."""
-    return not any(isinstance(value, v.Fold) for value in v.topological([source]))
+    return not any(isinstance(value, v.Reduce) for value in v.topological([source]))
 
 
-def _split(fold: v.Fold, piece: int) -> v.Value | None:
+def _split(fold: v.Reduce, piece: int) -> v.Value | None:
     """The partial fold that now feeds this one, or None if nothing can be cut; parts have about `piece` elements, if that is more
     than the usual number of them."""
     runs: list[list[int]] = []
@@ -79,7 +80,7 @@ def _split(fold: v.Fold, piece: int) -> v.Value | None:
     axes = [a if a < run[0] else a - shift + 1 for a in fold.axes if a not in run]
     inner_axes = tuple(sorted([*axes, run[0] + 1]))
     shape = tuple(e for i, e in enumerate(cut.shape) if i not in inner_axes)
-    made = v.Fold(shape, fold.dtype, fold.op, cut, inner_axes, origin=f"{fold.origin}.partial")
+    made = v.Reduce(shape, fold.dtype, fold.op, cut, inner_axes, origin=f"{fold.origin}.partial")
     fold.source = made
     fold.axes = (run[0] - sum(a < run[0] for a in axes),)
     return made

@@ -34,11 +34,11 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     parser()
 
 
-def scene(*, calling: bool) -> Any:
+def context(*, calling: bool) -> Any:
     """Around foreign code."""
     from kernelwright.compiler.backends.cuda_c import runtime
 
-    return runtime.scene(calling=calling)
+    return runtime.context(calling=calling)
 
 
 def lifted(seen: Seen) -> Any:

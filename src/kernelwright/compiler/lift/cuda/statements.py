@@ -431,7 +431,7 @@ class Statements(Expressions):
 
 
 def deduce(function: Function, parameter: Node, value: Any, scope: Scope) -> None:
-    """Template types that follow from an argument."""
+    """ForkServer types that follow from an argument."""
     words = parameter["type"].text
     for name, kind, _ in function.templates:
         if kind == "type" and name not in scope.names and words == name:

@@ -172,7 +172,7 @@ class Builder:
             inner = tuple(c if s != 1 else Coord(0) for c, s in zip(coords, index.shape, strict=True))
             return (_coord(outer, coords), read(0, inner, extent), _coord(inner_place, coords))
 
-        return v.Lookup(shape, source.dtype, table, (index,), build)
+        return v.Gather(shape, source.dtype, table, (index,), build)
 
     def _piece(self, form: Piece, extents: tuple[int, ...]) -> Value:
         then, other = self.value(form.then, extents), self.value(form.other, extents)
@@ -233,7 +233,7 @@ class Builder:
         inner = (*extents, *form.extents)
         value = self.value(body.args[0], inner)
         value = b.expand(value, (*value.shape[:-1], form.extents[0]))
-        made: Value = v.ArgFold(value.shape[:-1], DType.i64, form.op[3:], value, len(extents))
+        made: Value = v.ArgReduce(value.shape[:-1], DType.i64, form.op[3:], value, len(extents))
         made = b.add(made, kept.value.offset) if kept.value.offset else made
         return b.cast(made, dtype(form.type))
 

@@ -27,7 +27,7 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     record.install(put, target)
 
 
-def scene(*, calling: bool) -> Any:
+def context(*, calling: bool) -> Any:
     """Around foreign code."""
     from kernelwright.compiler.offdevice.redirect import Redirect
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
     add,
@@ -59,19 +59,19 @@ INFINITY = math.inf
 
 def lower_attention(
     problem: AttentionProblem,
-    load_q: Loader,
-    load_k: Loader,
-    load_v: Loader,
-    load_mask: Loader | None,
+    load_q: Prologue,
+    load_k: Prologue,
+    load_v: Prologue,
+    load_mask: Prologue | None,
     finish: Epilogue,
     names: Names,
     machine: Machine | None = None,
-) -> list[Piece]:
+) -> list[ScheduleCandidate]:
     """The schedule that suits the number of queries; `load_mask` must be given if the problem is masked."""
     if problem.masked and load_mask is None:
         raise ValueError("a masked attention needs the loader of its mask")
     if 0 in problem.shape:
-        return [Piece((Kernel(names.fresh("attention"), ()),))]
+        return [ScheduleCandidate((Kernel(names.fresh("attention"), ()),))]
     family = _Attention(problem, load_q, load_k, load_v, load_mask, finish, names, machine or Machine())
     return [family.decode() if problem.queries <= FEW else family.running()]
 
@@ -82,10 +82,10 @@ class _Attention:
     def __init__(
         self,
         problem: AttentionProblem,
-        load_q: Loader,
-        load_k: Loader,
-        load_v: Loader,
-        load_mask: Loader | None,
+        load_q: Prologue,
+        load_k: Prologue,
+        load_v: Prologue,
+        load_mask: Prologue | None,
         finish: Epilogue,
         names: Names,
         machine: Machine,
@@ -120,7 +120,7 @@ class _Attention:
 
     # ------------------------------------------------------------ running softmax
 
-    def running(self) -> Piece:
+    def running(self) -> ScheduleCandidate:
         """Tiles of queries in parallel; each walks over blocks of positions and rescales what it has when the maximum grows."""
         p = self.p
         tasks = math.prod(p.batch) * p.heads
@@ -157,7 +157,7 @@ class _Attention:
         out = self.let(body, "out_tile")(Permute(Binary("div", acc, divisor), (1, 0)))
         body += self.finish(out, (*self.where, at(self.head), span(q, wide), span(0, p.value_depth)))
         nest: list[Statement] = [loop("parallel", q, 0, p.queries, wide, body)]
-        return Piece((Kernel(self.names.fresh("attention"), tuple(self.around(nest))),), (), (), self.cost(0.6))
+        return ScheduleCandidate((Kernel(self.names.fresh("attention"), tuple(self.around(nest))),), (), (), self.cost(0.6))
 
     def masked(self, step: list[Statement], score: Var, q: str, wide: int, j: str, tall: int) -> Var:
         """Scores [positions, queries] with the mask added and what must not be seen set to -inf."""
@@ -179,7 +179,7 @@ class _Attention:
 
     # ------------------------------------------------------------ decode
 
-    def decode(self) -> Piece:
+    def decode(self) -> ScheduleCandidate:
         """One query at a time: all its scores in one tile, then the sum of values that they weigh."""
         p = self.p
         q = self.names.fresh("q")
@@ -207,4 +207,4 @@ class _Attention:
         out = self.let(body, "out_row")(Squeeze(Binary("div", mixed, total), 0))
         body += self.finish(out, (*self.where, at(self.head), at(q), span(0, p.value_depth)))
         nest: list[Statement] = [loop("range", q, 0, p.queries, 1, body)]
-        return Piece((Kernel(self.names.fresh("decode"), tuple(self.around(nest))),), (), (), self.cost(0.2))
+        return ScheduleCandidate((Kernel(self.names.fresh("decode"), tuple(self.around(nest))),), (), (), self.cost(0.2))

@@ -1,14 +1,14 @@
 """Depthwise convolutions: one input channel for each output channel, so nothing to multiply as matrices.
 
 Each task takes some rows of one channel's output and adds tap times window, elementwise; the tile of the output stays where it
-is while the taps pass over it. In: a ConvProblem with as many groups as channels. Out: one Piece.
+is while the taps pass over it. In: a ConvProblem with as many groups as channels. Out: one ScheduleCandidate.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, loop, mul, op, scaled, span
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
 from kernelwright.compiler.schedule.contraction.taps import Line
@@ -17,8 +17,14 @@ from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Kernel, State
 
 
 def lower_depthwise(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine
-) -> Piece:
+    p: ConvProblem,
+    lines: tuple[Line, ...],
+    load_x: Prologue,
+    load_w: Prologue,
+    finish: Epilogue,
+    names: Names,
+    machine: Machine,
+) -> ScheduleCandidate:
     """One kernel: parallel over images, output channels and blocks of rows."""
     multiplier = p.out_channels // p.groups
     n, o = names.fresh("n"), names.fresh("o")
@@ -78,7 +84,7 @@ def lower_depthwise(
         body = [loop("parallel", where, line.begin, line.end, extent, body)]
     body = [loop("parallel", n, 0, p.batch, 1, [loop("parallel", o, 0, p.out_channels, 1, body)])]
     cost = p.flops / (machine.flops * machine.threads * 0.3)
-    return Piece((Kernel(names.fresh("depthwise"), tuple(body)),), (), (), cost)
+    return ScheduleCandidate((Kernel(names.fresh("depthwise"), tuple(body)),), (), (), cost)
 
 
 def _wide(tile: Tile, dtype: DType) -> Tile:

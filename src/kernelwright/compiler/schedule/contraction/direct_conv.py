@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
     add,
@@ -64,8 +64,8 @@ class PlainConv:
         self,
         problem: ConvProblem,
         lines: tuple[Line, ...],
-        load_x: Loader,
-        load_w: Loader,
+        load_x: Prologue,
+        load_w: Prologue,
         finish: Epilogue,
         names: Names,
         machine: Machine,
@@ -163,13 +163,13 @@ class PlainConv:
 
     # ------------------------------------------------------------ kernels
 
-    def piece(self) -> Piece:
+    def piece(self) -> ScheduleCandidate:
         packed, pack = self.packed_weight()
         tiling = self.tiling()
         kernel = Kernel(self.names.fresh("conv"), tuple(self.tasks(packed, tiling)))
         useful = self.p.out_spatial[-1] * tiling.rows / max(tiling.flat * ceil_div(self.p.out_spatial[-1], tiling.columns), 1)
         cost = self.cost(useful)
-        return Piece((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), cost)
+        return ScheduleCandidate((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), cost)
 
     def cost(self, useful: float) -> float:
         """Seconds, given the useful part of all columns. A block of registers has six rows: fewer output channels leave it partly

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import gemm_tiles
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
@@ -45,13 +45,13 @@ BYTES = {DType.f64: 8, DType.f32: 4, DType.i32: 4, DType.i64: 8}
 
 
 def lower_gemm(
-    problem: GemmProblem, load_a: Loader, load_b: Loader, finish: Epilogue, names: Names, machine: Machine | None = None
-) -> list[Piece]:
+    problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Machine | None = None
+) -> list[ScheduleCandidate]:
     """All schedules that suit the problem, the one that should be fastest first."""
     machine = machine or Machine()
     family = _Gemm(problem, load_a, load_b, finish, names, machine)
     if 0 in (problem.m, problem.n, *problem.batch):
-        return [Piece((Kernel(names.fresh("gemm"), ()),))]
+        return [ScheduleCandidate((Kernel(names.fresh("gemm"), ()),))]
     pieces = sorted(family.pieces(), key=lambda p: p.cost)
     least = pieces[0].cost
     strassen = lower_strassen(problem, load_a, load_b, finish, names, machine)
@@ -82,7 +82,7 @@ class _Gemm:
     """One problem with its hooks; each method is one schedule."""
 
     def __init__(
-        self, problem: GemmProblem, load_a: Loader, load_b: Loader, finish: Epilogue, names: Names, machine: Machine
+        self, problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Machine
     ) -> None:
         self.p, self.load_a, self.load_b, self.finish, self.names, self.machine = (
             problem,
@@ -105,9 +105,9 @@ class _Gemm:
         plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.a_inner == p.b_inner == "k"
         return plain and p.k > 0 and self.machine.vectors and not self.panelled
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[ScheduleCandidate]:
         p = self.p
-        found: list[Piece] = []
+        found: list[ScheduleCandidate] = []
         plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0
         if plain and p.m <= FEW:
             found.append(self.dots() if p.b_inner == "k" and not self.turns_b else self.streamed_rows())
@@ -124,7 +124,7 @@ class _Gemm:
             tiled = replace(tiled, notes=(f"{what}: B is packed, A read as it lies",))
         return [*found, tiled]
 
-    def with_a_copy(self, at_least: float) -> list[Piece]:
+    def with_a_copy(self, at_least: float) -> list[ScheduleCandidate]:
         """The schedules that keep B rearranged although that is more memory than there should be, for a search that measures."""
         p = self.p
         if p.keeps_b or not p.b_constant or not self.machine.vectors or p.k == 0:
@@ -137,7 +137,7 @@ class _Gemm:
         )
         return [replace(best, cost=max(best.cost, at_least), notes=(note,), price="memory")] if copies else []
 
-    def other_tiles(self, at_least: float) -> list[Piece]:
+    def other_tiles(self, at_least: float) -> list[ScheduleCandidate]:
         """The tiled schedule with finer tiles and with shorter blocks of k, for a search that measures: what the caches of a
         machine prefer is only guessed here, so these never count as better than the guess (`at_least`)."""
         p = self.p
@@ -236,7 +236,7 @@ class _Gemm:
 
     # ------------------------------------------------------------ tiled
 
-    def tiled(self, blocks: tuple[int, int, int] | None = None) -> Piece:
+    def tiled(self, blocks: tuple[int, int, int] | None = None) -> ScheduleCandidate:
         """Parallel over tiles of the output; each sums over blocks of k in an accumulator tile."""
         p = self.p
         tall, wide, deep = blocks or self._blocks()
@@ -256,7 +256,9 @@ class _Gemm:
         kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
         used = tall * wide * self._tiles(tall, wide) / (math.prod(p.batch) * p.m * p.n)
         busy = min(1.0, self._tiles(tall, wide) / self.machine.threads)
-        return Piece((*columns.kernels, kernel), columns.tensors, (), self.cost(self.efficiency(tall, wide) * busy / used))
+        return ScheduleCandidate(
+            (*columns.kernels, kernel), columns.tensors, (), self.cost(self.efficiency(tall, wide) * busy / used)
+        )
 
     def plain_columns(self, where: tuple[nodes.Axis, ...], wide: int) -> Columns:
         """B as it lies in memory; a task packs what it needs of it."""
@@ -290,7 +292,7 @@ class _Gemm:
 
         return Columns(var, count, wide // panel, mul(var, panel), load, (pack,), (tensor,))
 
-    def exchanged(self) -> Piece:
+    def exchanged(self) -> ScheduleCandidate:
         """B's rows as they lie against A's, which are packed: pays where A is the smaller one."""
         p = self.p
         piece = self._exchange().tiled()
@@ -354,7 +356,7 @@ class _Gemm:
         p = self.p
         return p.b_constant and p.b_inner == "k" and (p.keeps_b or not self.machine.vectors)
 
-    def arranged(self) -> tuple[tuple[Kernel, ...], tuple[Tensor, ...], Loader]:
+    def arranged(self) -> tuple[tuple[Kernel, ...], tuple[Tensor, ...], Prologue]:
         """A constant B that lies along k is turned once, so that the products read it along n."""
         p = self.p
         if not self.turns_b or p.k == 0:
@@ -376,7 +378,7 @@ class _Gemm:
 
     # ------------------------------------------------------------ few rows or columns
 
-    def streamed_rows(self) -> Piece:
+    def streamed_rows(self) -> ScheduleCandidate:
         """m is small and B lies along n: each task reads a strip of B's rows once, from top to bottom."""
         p = self.p
         first, tensors, load_b = self.arranged()
@@ -391,11 +393,11 @@ class _Gemm:
         inner = loop("range", k, 0, p.k, deep, [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))])
         body = [start, inner, *self.finish(acc, (*where, span(0, p.m), span(j, wide)))]
         nest = loop("parallel", j, 0, p.n, wide, body)
-        return Piece(
+        return ScheduleCandidate(
             (*first, Kernel(self.names.fresh("gemv"), tuple(self.batched([nest], batch)))), tensors, (), self.cost(0.4)
         )
 
-    def dots(self) -> Piece:
+    def dots(self) -> ScheduleCandidate:
         """m is small and B lies along k: every output is a dot product over contiguous memory."""
         p = self.p
         wide = block(p.n, max(4, min(32, 32768 // max(p.k, 1))), 4)
@@ -407,9 +409,11 @@ class _Gemm:
         out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
         body = [a, total, out, *self.finish(out_name, (*where, at(i), span(j, wide)))]
         nest = loop("parallel", j, 0, p.n, wide, [loop("range", i, 0, p.m, 1, body)])
-        return Piece((Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3))
+        return ScheduleCandidate(
+            (Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3)
+        )
 
-    def columns(self) -> Piece:
+    def columns(self) -> ScheduleCandidate:
         """n is small and A lies along k: dot products of A's rows with each column."""
         p = self.p
         tall = block(p.m, max(4, min(32, 32768 // max(p.k, 1))), 4)
@@ -421,9 +425,11 @@ class _Gemm:
         out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
         body = [b, total, out, *self.finish(out_name, (*where, span(i, tall), at(j)))]
         nest = loop("parallel", i, 0, p.m, tall, [loop("range", j, 0, p.n, 1, body)])
-        return Piece((Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3))
+        return ScheduleCandidate(
+            (Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3)
+        )
 
-    def streamed_columns(self) -> Piece:
+    def streamed_columns(self) -> ScheduleCandidate:
         """n is 1 and A lies along m: the same as streamed rows, with the operands exchanged."""
         return self._exchange().streamed_rows()
 
@@ -433,7 +439,7 @@ class _Gemm:
 
     # ------------------------------------------------------------ split k
 
-    def split(self) -> Piece:
+    def split(self) -> ScheduleCandidate:
         """k in parts, each in parallel into its own partial output; a second kernel adds the parts and finishes."""
         p = self.p
         tall, wide = block(p.m, 256, 6), self.whole_panels(block(p.n, 256, 16))
@@ -465,7 +471,7 @@ class _Gemm:
         # come at a third of the memory's speed
         cost = self.cost(self.efficiency(tall, wide)) + 3 * bytes_more / self.machine.bytes_per_second
         tensors = (*columns.tensors, Tensor(partial, shape, p.dtype, "temp"))
-        return Piece((*columns.kernels, products, sums), tensors, (), cost)
+        return ScheduleCandidate((*columns.kernels, products, sums), tensors, (), cost)
 
     def _add_parts(self, partial: str, parts: int) -> Kernel:
         p = self.p

@@ -8,14 +8,14 @@ any other tile. One level only: 256 x 1024 x 768 takes 1.76 ms where eight produ
 Errors are about twice those of the plain product (1.8 to 2.1 times at three sizes). Such a piece is therefore never the first choice
 (`price`).
 
-In: a GemmProblem, loaders, the epilogue. Out: a Piece, or None where halves do not come out even.
+In: a GemmProblem, loaders, the epilogue. Out: a ScheduleCandidate, or None where halves do not come out even.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.compiler.schedule.contraction.problem import GemmProblem, Machine
 from kernelwright.compiler.schedule.contraction.winograd_points import minus, plus
@@ -32,8 +32,8 @@ LARGEST = 640 << 10
 
 
 def lower_strassen(
-    p: GemmProblem, load_a: Loader, load_b: Loader, finish: Epilogue, names: Names, machine: Machine
-) -> Piece | None:
+    p: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Machine
+) -> ScheduleCandidate | None:
     """The schedule, where B is constant and everything can be halved."""
     plain = p.a_shape == p.b_shape == p.out_shape == "full" and not p.batch and p.dtype is DType.f32
     if not plain or not p.b_constant or not machine.vectors or any(extent % 2 for extent in (p.m, p.k)) or p.n % (2 * PANEL):
@@ -47,8 +47,8 @@ class _Strassen:
     """One problem with its hooks; m, n and k are extents of a quarter."""
 
     p: GemmProblem
-    load_a: Loader
-    load_b: Loader
+    load_a: Prologue
+    load_b: Prologue
     finish: Epilogue
     names: Names
     machine: Machine
@@ -77,13 +77,13 @@ class _Strassen:
 
         return min(tiles, key=cost, default=None)
 
-    def piece(self) -> Piece:
+    def piece(self) -> ScheduleCandidate:
         panels = self.names.fresh("b_sums")
         kernels = (self.sums_of_b(panels), Kernel(self.names.fresh("strassen"), (self.tasks(panels),)))
         tensor = Tensor(panels, ints(PRODUCTS, self.n // PANEL, self.k, PANEL), self.p.dtype, "temp")
         cost = PRODUCTS / 8 * self.p.flops / (0.8 * self.machine.flops * self.machine.threads)
         note = f"product {self.p.m} x {self.p.k} x {self.p.n}: seven products of halves instead of eight (Strassen)"
-        return Piece(kernels, (tensor,), (), cost, (note,), price="rounding")
+        return ScheduleCandidate(kernels, (tensor,), (), cost, (note,), price="rounding")
 
     def bound(self, body: list[Statement], stem: str, tile: Tile) -> Var:
         name = self.names.fresh(stem)

@@ -3,8 +3,8 @@
 A task loads its input tile once, sums each phase of the rows and columns in an accumulator of its own (the products of conv.py),
 and puts the phases side by side in the cache; so what follows sees whole rows of the output, and stores them as they lie.
 
-In: a transposed ConvProblem whose last two axes are not dilated, loaders, the epilogue. Out: a Piece, or None where this does not
-apply.
+In: a transposed ConvProblem whose last two axes are not dilated, loaders, the epilogue. Out: a ScheduleCandidate, or None where
+this does not apply.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelwright.compiler.schedule.candidate import Piece
+from kernelwright.compiler.schedule.candidate import ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
     add,
@@ -64,14 +64,16 @@ class TransposedConv(PlainConv):
                 break
         return replace(plain, rows=rows, out_channels=out_channels, tile_rows=plain.tile_rows - plain.rows + rows)
 
-    def piece(self) -> Piece:
+    def piece(self) -> ScheduleCandidate:
         packed, pack = self.packed_weight()
         tiling = self.tiling()
         kernel = Kernel(self.names.fresh("conv_phases"), tuple(self.tasks(packed, tiling)))
         useful = self.column.out / (
             tiling.pitch * self.column.phases * ceil_div(self.column.end - self.column.begin, tiling.columns)
         )
-        return Piece((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), 0.9 * self.cost(useful))
+        return ScheduleCandidate(
+            (pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), 0.9 * self.cost(useful)
+        )
 
     def tasks(self, packed: str, tiling: Tiling) -> list[Statement]:
         """Parallel loops over images, groups, positions and blocks of output channels; phases in depth one after another."""

@@ -12,7 +12,7 @@ A strided convolution whose kernel has three taps in each phase of the stride (5
 over all phases of the input, which join the channels: a tap that a phase does not have is zero.
 
 In: a ConvProblem with a kernel of 3 x 3 along its last two axes (taps of a third axis join the channels), loaders, the epilogue.
-Out: a Piece, or None where this does not apply.
+Out: a ScheduleCandidate, or None where this does not apply.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import winograd_points
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, span
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
@@ -37,9 +37,9 @@ LARGEST = 640 << 10
 
 
 def lower_winograd(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
+    p: ConvProblem, lines: tuple[Line, ...], load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine,
     whole: bool = False, columns: int = 2,
-) -> Piece | None:  # fmt: skip
+) -> ScheduleCandidate | None:  # fmt: skip
     """The schedule with so many `columns` (2 or 4) of outputs in a patch, where kernel, strides and channels suit it."""
     if not machine.vectors or len(lines) < 2 or p.dtype is not DType.f32 or not p.weight_constant:
         return None
@@ -60,8 +60,8 @@ class _Winograd:
         self,
         problem: ConvProblem,
         lines: tuple[Line, ...],
-        load_x: Loader,
-        load_w: Loader,
+        load_x: Prologue,
+        load_w: Prologue,
         finish: Epilogue,
         names: Names,
         machine: Machine,
@@ -144,7 +144,7 @@ class _Winograd:
 
     # ------------------------------------------------------------ kernels
 
-    def piece(self) -> Piece:
+    def piece(self) -> ScheduleCandidate:
         weights = self.names.fresh("weight_points")
         kernels = (self.weights(weights), Kernel(self.names.fresh("winograd"), tuple(self.tasks(weights))))
         tensor = Tensor(weights, ints(self.points, self.p.out_channels, self.sums), self.p.dtype, "temp")
@@ -152,7 +152,7 @@ class _Winograd:
         direct = 4 * self.each * self.row.kernel * self.column.kernel
         made = f"{self.points * self.phases} products for 4 x {self.each} outputs instead of {direct}"
         note = f"convolution {p.channels} -> {p.out_channels}: {made} (Winograd)"
-        return Piece(kernels, (tensor,), (), self.cost(), (note,))
+        return ScheduleCandidate(kernels, (tensor,), (), self.cost(), (note,))
 
     def binder(self, body: list[Statement]) -> Callable[[str, Tile], Var]:
         def bind(stem: str, tile: Tile) -> Var:

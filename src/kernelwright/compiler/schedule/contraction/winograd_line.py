@@ -3,12 +3,12 @@
 A task takes a piece of the line: its groups of six inputs are transformed (points.py), multiplied as six independent matrix products
 over the channels, and transformed back, all within the cache; transformed weights are made once.
 
-In: a ConvProblem of one spatial axis, loaders, the epilogue. Out: a Piece, or None where this does not apply.
+In: a ConvProblem of one spatial axis, loaders, the epilogue. Out: a ScheduleCandidate, or None where this does not apply.
 """
 
 from __future__ import annotations
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Loader, Names, Piece
+from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, smaller, span
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
 from kernelwright.compiler.schedule.contraction.stack import stack
@@ -23,9 +23,9 @@ LARGEST = 512 << 10
 
 
 def lower_line(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
+    p: ConvProblem, lines: tuple[Line, ...], load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine,
     whole: bool = False,
-) -> Piece | None:  # fmt: skip
+) -> ScheduleCandidate | None:  # fmt: skip
     """The schedule, where kernel, strides and channels suit it."""
     if not machine.vectors or len(lines) != 1 or p.transposed or p.dtype is not DType.f32 or not p.weight_constant:
         return None
@@ -41,7 +41,7 @@ class _Line:
     """One problem with its hooks."""
 
     def __init__(
-        self, problem: ConvProblem, line: Line, load_x: Loader, load_w: Loader, finish: Epilogue, names: Names, machine: Machine,
+        self, problem: ConvProblem, line: Line, load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine,
         whole: bool,
     ) -> None:  # fmt: skip
         self.p, self.line, self.load_x, self.load_w, self.finish = problem, line, load_x, load_w, finish
@@ -75,14 +75,14 @@ class _Line:
 
         return bind
 
-    def piece(self) -> Piece:
+    def piece(self) -> ScheduleCandidate:
         p = self.p
         weights = self.names.fresh("weight_points")
         kernels = (self.weights(weights), Kernel(self.names.fresh("winograd"), tuple(self.tasks(weights))))
         tensor = Tensor(weights, ints(COUNT, p.out_channels, self.group_in), p.dtype, "temp")
         taps = self.line.kernel
         note = f"convolution {p.channels} -> {p.out_channels}: 6 products for {self.outputs} outputs of {taps} taps (Winograd)"
-        return Piece(kernels, (tensor,), (), self.cost(), (note,))
+        return ScheduleCandidate(kernels, (tensor,), (), self.cost(), (note,))
 
     def weights(self, into: str) -> Kernel:
         """Weights at the six points, [point, out channel, channel]."""
