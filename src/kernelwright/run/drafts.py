@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kernelwright.compiler.language import InitialisedState
@@ -136,25 +136,29 @@ def describe_failure(who: str, error: Exception) -> str:
 
 
 def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
+    request = Request(message["dsl"], message["track"], message["effort"], message["count"])
+    return [asdict(draft) for draft in texts(Task.from_source(**message["task"]), request)]
+
+
+def texts(task: Task, request: Request) -> list[Draft]:
+    """The drafts, made in this process, which executes the task's file."""
     from kernelwright.compiler.designer import design_task
     from kernelwright.compiler.language import language
     from kernelwright.core.task.load import load_task
     from kernelwright.sketch.print import to_source
 
-    task = Task.from_source(**message["task"])
-    coder = language(message["dsl"])
+    backend = language(request.dsl)
     state = state_of(load_task(task))
-    drafts = []
-    for design in design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])[: message["count"]]:
-        drafts.append(
-            {
-                "sketch": to_source(design.sketch),
-                "kernel": coder.lower(design.sketch, state=state, shapes=design.shapes),
-                "notes": list(design.notes),
-                "predicted_ms": design.cost * 1e3,
-            }
+    designs = design_task(task, track=request.track, effort=request.effort, dsl=request.dsl)[: request.count]
+    return [
+        Draft(
+            to_source(design.sketch),
+            backend.lower(design.sketch, state=state, shapes=design.shapes),
+            tuple(design.notes),
+            design.cost * 1e3,
         )
-    return drafts
+        for design in designs
+    ]
 
 
 def state_of(loaded: Any) -> InitialisedState:
