@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kernelwright.compiler.lower.liveness import Liveness, names_bound
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, combine, from_index, poly
 from kernelwright.compiler.lower.tile_values import (
     Access,
     AtAccess,
@@ -28,6 +27,7 @@ from kernelwright.compiler.lower.tile_values import (
 )
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, from_index, poly
 from kernelwright.sketch.nodes import DType
 
 UNROLL_WHOLE = 32

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.compiler.lower.polynomial import Poly
+from kernelwright.sketch.index.polynomial import Poly
 from kernelwright.sketch.nodes import DType
 
 ELEMENTWISE = frozenset({"unary", "binary", "where", "cast", "bitcast"})

@@ -16,7 +16,7 @@ from kernelwright.compiler.backends.cpp.elements import Place
 from kernelwright.compiler.backends.cpp.materialize import cost_of
 from kernelwright.compiler.backends.cpp.roots import Loop
 from kernelwright.compiler.lower.c_types import WIDTH
-from kernelwright.compiler.lower.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.nest import Nest

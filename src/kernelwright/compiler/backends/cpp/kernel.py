@@ -18,10 +18,10 @@ from kernelwright.compiler.backends.cpp.nest import Surroundings
 from kernelwright.compiler.backends.cpp.prelude_sections import prelude
 from kernelwright.compiler.backends.cpp.schedule import Scheduler
 from kernelwright.compiler.lower.c_types import STORED, WIDTH
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, from_index, poly
 from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
+from kernelwright.sketch.index.polynomial import Poly, Ranges, from_index, poly
 from kernelwright.sketch.structure import Likeness, Likenesses
 
 DEFAULT = CodegenOptions()

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp.roots import Fold, Put
-from kernelwright.compiler.lower.polynomial import Poly, poly
 from kernelwright.compiler.lower.tile_values import VIEWS, Value
+from kernelwright.sketch.index.polynomial import Poly, poly
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.elements import Place

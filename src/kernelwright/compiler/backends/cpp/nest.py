@@ -15,8 +15,8 @@ from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put, Root
 from kernelwright.compiler.backends.cpp.vectors import VectorBody, begin_lanes, end_lanes
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, WIDTH, literal, neutral
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, combine, poly, to_c
 from kernelwright.compiler.lower.tile_values import PickAccess, Storage, Value
+from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 __all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]

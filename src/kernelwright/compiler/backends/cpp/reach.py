@@ -5,8 +5,8 @@ In: tile values, some of them with storage by now. Out: yes or no; the scheduler
 
 from __future__ import annotations
 
-from kernelwright.compiler.lower.polynomial import poly
 from kernelwright.compiler.lower.tile_values import ELEMENTWISE, HEAVY, Value
+from kernelwright.sketch.index.polynomial import poly
 
 
 def only_straight(value: Value, target: Value) -> bool:

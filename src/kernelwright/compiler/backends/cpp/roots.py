@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.elements import Index, TensorPlace
-from kernelwright.compiler.lower.polynomial import Poly, Ranges
 from kernelwright.compiler.lower.tile_values import Access, Storage, Value
+from kernelwright.sketch.index.polynomial import Poly, Ranges
 
 
 @dataclass(eq=False)

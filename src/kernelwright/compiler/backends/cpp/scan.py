@@ -15,8 +15,8 @@ from kernelwright.compiler.backends.cpp.nest import Nest
 from kernelwright.compiler.backends.cpp.reach import reads
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, FLOATS, WIDTH, literal, neutral
-from kernelwright.compiler.lower.polynomial import Poly, combine, poly, to_c
 from kernelwright.compiler.lower.tile_values import HEAVY, PickAccess, SpanAccess, Storage, StoreEffect, Value
+from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from kernelwright.compiler.backends.cpp.nest import Fill, Fold, Nest, Put, Root,
 from kernelwright.compiler.backends.cpp.reach import only_straight, reads, reads_straight
 from kernelwright.compiler.backends.cpp.transposed import turn_of, turns_sums
 from kernelwright.compiler.lower.c_types import STORED, WIDTH
-from kernelwright.compiler.lower.polynomial import Poly, combine, poly, to_c
 from kernelwright.compiler.lower.stacks import short_axes
 from kernelwright.compiler.lower.tile_graph import GraphBuilder
 from kernelwright.compiler.lower.tile_values import (
@@ -30,6 +29,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
+from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
 
 STACK_BYTES = 64 * 1024
 """Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""

@@ -11,8 +11,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest, Root
-from kernelwright.compiler.lower.polynomial import poly
 from kernelwright.compiler.lower.tile_values import Value
+from kernelwright.sketch.index.polynomial import poly
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.schedule import Scheduler

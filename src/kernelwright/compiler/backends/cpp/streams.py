@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from kernelwright.compiler.backends.cpp.elements import TensorPlace
 from kernelwright.compiler.lower.c_types import WIDTH
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.compiler.lower.tile_values import (
     Access,
     AtAccess,
@@ -25,6 +24,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
+from kernelwright.sketch.index.polynomial import Poly, Ranges, poly, to_c
 
 LEAST_BYTES = 4 << 20
 """What all iterations together walk through; less stays in the cores' own caches, where the order does not matter."""

@@ -16,7 +16,7 @@ from kernelwright.compiler.backends.cpp.fetch import fetches
 from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import literal, neutral
-from kernelwright.compiler.lower.polynomial import Poly, to_c
+from kernelwright.sketch.index.polynomial import Poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, 
 from kernelwright.compiler.backends.cpp.nest import Fill, Fold, Nest, Put, Root
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, HALVES, STORED, literal, neutral
-from kernelwright.compiler.lower.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 WARP = 32

@@ -17,7 +17,6 @@ from kernelwright.compiler.backends.cuda_c import product_kernel
 from kernelwright.compiler.backends.cuda_c.prelude_sections import prelude
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
 from kernelwright.compiler.lower.c_types import STORED
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, combine, from_index, poly, to_c
 from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
 from kernelwright.compiler.lower.tile_values import (
     HEAVY,
@@ -30,6 +29,7 @@ from kernelwright.compiler.lower.tile_values import (
     Value,
 )
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, from_index, poly, to_c
 
 THREADS = 256
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")

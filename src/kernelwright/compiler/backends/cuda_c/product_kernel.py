@@ -16,7 +16,6 @@ from kernelwright.compiler.backends.cpp.nest import Nest, Put, Surroundings
 from kernelwright.compiler.backends.cpp.schedule import _head, _region_shape
 from kernelwright.compiler.backends.cuda_c import cooperate, tensor_cores
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.compiler.lower.tile_values import (
     HEAVY,
     Block,
@@ -28,6 +27,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
+from kernelwright.sketch.index.polynomial import Poly, Ranges, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 SIDE = 16

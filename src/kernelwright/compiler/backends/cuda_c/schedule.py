@@ -14,8 +14,8 @@ from kernelwright.compiler.backends.cpp.nest import Fill, Nest, Put
 from kernelwright.compiler.backends.cpp.schedule import Scheduler, _affine, _head, _region_shape
 from kernelwright.compiler.backends.cuda_c import cooperate, special, tile_product
 from kernelwright.compiler.lower.c_types import STORED, WIDTH
-from kernelwright.compiler.lower.polynomial import Poly, poly, to_c
 from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, Storage, StoreEffect, Value
+from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 
 SHARED_BYTES = 44 * 1024
 """Of the 48 KiB that every block may have, for kept tiles; the rest is for meeting points and products."""

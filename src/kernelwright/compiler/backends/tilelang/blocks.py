@@ -17,11 +17,11 @@ from kernelwright.compiler.backends.triton import plan as planning
 from kernelwright.compiler.backends.triton.lines import Name
 from kernelwright.compiler.backends.triton.plan import Dim, Plan
 from kernelwright.compiler.backends.triton.tiles import TensorPlace
-from kernelwright.compiler.lower.polynomial import Ranges, poly
 from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.compiler.lower.tile_values import Block as Effects
 from kernelwright.compiler.lower.tile_values import LoopEffect, MaterializeEffect, StoreEffect, Value
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.polynomial import Ranges, poly
 
 THREADS = 128
 CORE = 32

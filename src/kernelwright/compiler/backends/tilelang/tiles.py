@@ -15,9 +15,9 @@ from kernelwright.compiler.backends.triton.lines import Expr, Name
 from kernelwright.compiler.backends.triton.program import _outer_values
 from kernelwright.compiler.backends.triton.tiles import Index, Kept, extents, fitting
 from kernelwright.compiler.lower.c_types import FLOATS, neutral
-from kernelwright.compiler.lower.polynomial import Poly, poly, rejoined
 from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, StoreEffect, Value
 from kernelwright.core.errors import SketchError
+from kernelwright.sketch.index.polynomial import Poly, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
 STEPS = {"sum": "({0} + {1})", "prod": "({0} * {1})", "max": "T.max({0}, {1})", "min": "T.min({0}, {1})"}

@@ -13,9 +13,9 @@ from kernelwright.compiler.backends.triton.lines import Expr, Name
 from kernelwright.compiler.backends.triton.plan import DEPTH
 from kernelwright.compiler.backends.triton.tiles import Index, Kept, Tiles, extents
 from kernelwright.compiler.lower.c_types import FLOATS, neutral
-from kernelwright.compiler.lower.polynomial import Poly, combine, poly
 from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.core.errors import SketchError
+from kernelwright.sketch.index.polynomial import Poly, combine, poly
 from kernelwright.sketch.nodes import DType
 
 REDUCTIONS = {

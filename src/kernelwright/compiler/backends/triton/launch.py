@@ -15,11 +15,11 @@ from kernelwright.compiler.backends.triton.plan import Dim, Plan, Survey
 from kernelwright.compiler.backends.triton.program import Program
 from kernelwright.compiler.backends.triton.tiles import TensorPlace
 from kernelwright.compiler.lower.liveness import names_bound
-from kernelwright.compiler.lower.polynomial import Poly, Ranges, combine, from_index, poly
 from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
 from kernelwright.compiler.lower.tile_values import Block, LoopEffect, MaterializeEffect, StoreEffect, Value
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, from_index, poly
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.triton.plan import Dim
-from kernelwright.compiler.lower.polynomial import Atom, Opaque, Poly, Ranges
+from kernelwright.sketch.index.polynomial import Atom, Opaque, Poly, Ranges
 from kernelwright.sketch.nodes import DType
 
 TAKEN = frozenset(

@@ -13,7 +13,6 @@ from kernelwright.compiler.backends.triton import op_table
 from kernelwright.compiler.backends.triton.dots import Heavy
 from kernelwright.compiler.backends.triton.lines import Expr, Name
 from kernelwright.compiler.backends.triton.tiles import Index, Kept, extents, fitting, flat, undecided
-from kernelwright.compiler.lower.polynomial import Poly, poly
 from kernelwright.compiler.lower.stacks import short_axes
 from kernelwright.compiler.lower.tile_values import (
     VIEWS,
@@ -29,6 +28,7 @@ from kernelwright.compiler.lower.tile_values import (
     Value,
 )
 from kernelwright.core.errors import SketchError
+from kernelwright.sketch.index.polynomial import Poly, poly
 from kernelwright.sketch.nodes import DType
 
 ELEMENTWISE = frozenset({"unary", "binary", "where", "cast", "bitcast"})

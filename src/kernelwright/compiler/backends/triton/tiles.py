@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from kernelwright.compiler.backends.triton import op_table
 from kernelwright.compiler.backends.triton.lines import Expr, Name, Writer
 from kernelwright.compiler.backends.triton.plan import Dim, Survey
-from kernelwright.compiler.lower.polynomial import Poly, combine, poly, rejoined
 from kernelwright.compiler.lower.tile_values import AtAccess, PickAccess, SpanAccess, Value
 from kernelwright.core.errors import SketchError
+from kernelwright.sketch.index.polynomial import Poly, combine, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
 Index = tuple[Poly, ...]
