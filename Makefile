@@ -34,6 +34,7 @@ test: $(STAMP)
 	@$(BIN)/ruff check --quiet src tests examples bench
 	@$(BIN)/ruff format --quiet --check src tests examples bench
 	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports >/dev/null || { $(BIN)/lint-imports; exit 1; }
 	@$(BIN)/pytest -n 2 -m "not slow" || { test $$? = 1 && echo "once more, alone: what fails again is broken" && $(BIN)/pytest -m "not slow" --last-failed; }
 
 # A real model of 135 million parameters, a browser and an Arm machine, each for a few tests; where one cannot be had, those are skipped

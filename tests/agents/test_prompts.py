@@ -15,9 +15,10 @@ from kernelwright.agents.brief import Brief, make_brief
 from kernelwright.agents.knowledge.lessons import Recalled
 from kernelwright.agents.knowledge.skills import Chosen, Example, Skill
 from kernelwright.agents.models import Ask
+from kernelwright.agents.showing import worth_showing
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Build, Mismatch, Status, Timing, Verdict
-from kernelwright.run.attempts import Attempt, worth_showing
+from kernelwright.run.attempts import Attempt
 from kernelwright.target import Target
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -15,6 +15,7 @@ from kernelwright.agents.task_writer import TaskNotWritten, write_task
 from kernelwright.cli.main import run
 from kernelwright.core.errors import TaskError
 from kernelwright.core.task import Task
+from kernelwright.judge.servers import judge_server
 from kernelwright.workers.fork_server import ForkServer
 
 CODE = '''
@@ -165,7 +166,7 @@ def get_init_inputs():
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    with ForkServer() as server:
+    with judge_server() as server:
         yield server
 
 

@@ -11,7 +11,6 @@ import torch
 
 from kernelwright import suites
 from kernelwright.core.errors import KernelwrightError
-from kernelwright.core.task import Task
 from kernelwright.jobs.bench.collect import collect
 
 TASKS = [(suite, task) for suite in suites.NAMES for task in suites.load(suite)]
@@ -75,14 +74,14 @@ def test_an_unknown_suite_is_told_with_the_known_ones() -> None:
 def test_every_verb_takes_a_task_of_a_suite_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     relu = next(task for task in suites.load("core") if task.name == "relu")
-    assert Task.from_path("core/relu").source == relu.source
+    assert suites.task("core/relu").source == relu.source
     assert [entry.key for entry in collect(["core/relu"])] == ["core/relu"]
     with pytest.raises(KernelwrightError, match="no task 'rellu' in the suite core; did you mean relu"):
-        Task.from_path("core/rellu")
+        suites.task("core/rellu")
 
 
 def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "relu").write_text("class Model: pass\n")
-    assert Task.from_path("core/relu").source == "class Model: pass\n"
+    assert suites.task("core/relu").source == "class Model: pass\n"

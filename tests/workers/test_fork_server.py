@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.core.errors import JudgeError
+from kernelwright.judge.servers import CANDIDATE, judge_server
 from kernelwright.workers import bundle, processes
 from kernelwright.workers.channel import ChannelClosed, ChannelTimeout
 from kernelwright.workers.fork_server import ForkServer
@@ -23,7 +24,7 @@ from kernelwright.workers.worker import Exit, Forged, Worker
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    with ForkServer(threads=1) as made:
+    with judge_server(threads=1) as made:
         yield made
 
 
@@ -59,7 +60,7 @@ def wait_until_gone(pids: list[int], seconds: float = 10) -> bool:
     ],
 )
 def test_the_way_a_worker_ended_is_known(server: ForkServer, source: str, expected: Exit) -> None:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     with pytest.raises(ChannelClosed):
         load(worker, source)
     assert worker.exit_reason() == expected
@@ -68,7 +69,7 @@ def test_the_way_a_worker_ended_is_known(server: ForkServer, source: str, expect
 
 
 def test_stopping_ends_the_whole_family_also_those_who_hide(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     source = """
 import os, time, signal
 for _ in range(3):
@@ -92,7 +93,7 @@ for _ in range(3):
 
 
 def test_a_fork_bomb_is_bounded(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True, limits=Limits(processes=40))
+    worker = server.spawn(CANDIDATE, sandboxed=True, limits=Limits(processes=40))
     source = "import os, time\nfor _ in range(500):\n    if os.fork() == 0:\n        time.sleep(60)\n"
     reply = load(worker, source)
     assert reply["type"] == "BlockingIOError"
@@ -103,7 +104,7 @@ def test_a_fork_bomb_is_bounded(server: ForkServer) -> None:
 
 
 def test_memory_spread_over_processes_is_bounded_too(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True, limits=Limits(memory=600 * MIB))
+    worker = server.spawn(CANDIDATE, sandboxed=True, limits=Limits(memory=600 * MIB))
     source = "import os, time\nfor _ in range(6):\n    if os.fork() == 0:\n"
     source += "        held = bytearray(os.urandom(1) * (300 << 20))\n        time.sleep(60)\ntime.sleep(60)"
     with pytest.raises(ChannelClosed):
@@ -113,7 +114,7 @@ def test_memory_spread_over_processes_is_bounded_too(server: ForkServer) -> None
 
 
 def test_endless_output_keeps_only_its_tail(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     reply = load(worker, "for _ in range(200):\n    print('x' * 100_000)\nprint('the end', flush=True)\n")
     assert reply["ok"] is False
     assert "the end" in worker.printed()
@@ -122,7 +123,7 @@ def test_endless_output_keeps_only_its_tail(server: ForkServer) -> None:
 
 
 def test_an_endless_loop_is_a_timeout_and_can_be_stopped(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     with pytest.raises(ChannelTimeout):
         load(worker, "while True: pass", timeout=0.3)
     worker.stop()
@@ -130,7 +131,7 @@ def test_an_endless_loop_is_a_timeout_and_can_be_stopped(server: ForkServer) -> 
 
 
 def test_a_message_that_answers_nothing_is_forged(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     source = """
 import socket, struct, json
 line = socket.socket(fileno=3)
@@ -144,7 +145,7 @@ line.sendall(struct.pack("<4sI", b"KWCH", len(payload)) + payload)
 
 
 def test_a_paused_family_uses_no_time(server: ForkServer) -> None:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     load(worker, "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()")
     before = worker.cpu_seconds()
     deadline = time.monotonic() + 20
@@ -163,7 +164,7 @@ def test_a_paused_family_uses_no_time(server: ForkServer) -> None:
 
 def test_workers_can_be_spawned_from_several_threads(server: ForkServer) -> None:
     def one(_: int) -> bool:
-        worker = server.spawn("candidate", sandboxed=True)
+        worker = server.spawn(CANDIDATE, sandboxed=True)
         try:
             return bool(worker.request({"op": "forget"}, timeout=30)[0]["ok"])
         finally:
@@ -176,7 +177,7 @@ def test_workers_can_be_spawned_from_several_threads(server: ForkServer) -> None
 def test_an_unknown_entry_is_an_error_and_the_template_lives_on(server: ForkServer) -> None:
     with pytest.raises(JudgeError):
         server.spawn("no_such_module:serve", sandboxed=False)
-    server.spawn("candidate", sandboxed=True).stop()
+    server.spawn(CANDIDATE, sandboxed=True).stop()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
@@ -185,9 +186,9 @@ def test_no_process_survives_its_parent(how: signal.Signals) -> None:
 import signal, sys, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background starts with Ctrl-C ignored
 from kernelwright.workers import processes as family
-from kernelwright.workers.fork_server import ForkServer
-with ForkServer(1) as server:
-    workers = [server.spawn("candidate", sandboxed=True), server.spawn("candidate", sandboxed=False)]
+from kernelwright.judge.servers import CANDIDATE, judge_server
+with judge_server(1) as server:
+    workers = [server.spawn(CANDIDATE, sandboxed=True), server.spawn(CANDIDATE, sandboxed=False)]
     pids = [server._process.pid] + [w.pid for w in workers] + [p for w in workers for p in family.descendants(w.pid)]
     print(*pids, flush=True)
     time.sleep(60)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.judge.servers import CANDIDATE, judge_server
 from kernelwright.workers import landlock, seccomp
 from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.sandbox import COMPILER_REFUSAL, Cell, environment, readable_folders
@@ -18,13 +19,13 @@ from kernelwright.workers.worker import Worker
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[ForkServer]:
-    with ForkServer(threads=1) as made:
+    with judge_server(threads=1) as made:
         yield made
 
 
 @pytest.fixture
 def cell(server: ForkServer) -> Iterator[Worker]:
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     yield worker
     worker.stop()
 
@@ -116,10 +117,10 @@ def test_a_compiler_works_inside(cell: Worker) -> None:
 
 
 def test_each_worker_has_a_folder_of_its_own_that_vanishes(server: ForkServer) -> None:
-    first = server.spawn("candidate", sandboxed=True)
+    first = server.spawn(CANDIDATE, sandboxed=True)
     run(first, "open('left', 'w').write('for the next')")
     first.stop()
-    second = server.spawn("candidate", sandboxed=True)
+    second = server.spawn(CANDIDATE, sandboxed=True)
     assert "False" in run(second, "import os\nsaid = os.path.exists('left')")
     second.stop()
 
@@ -129,7 +130,7 @@ def test_without_namespaces_landlock_still_closes_the_file_system(server: ForkSe
         pytest.skip("this kernel has no landlock")
     saved, server.mode = server.mode, "landlock"
     try:
-        worker = server.spawn("candidate", sandboxed=True)
+        worker = server.spawn(CANDIDATE, sandboxed=True)
         assert worker.level == "landlock+seccomp"
         assert "PermissionError" in run(worker, "open('/etc/hostname')")
         assert "PermissionError" in run(worker, "import socket\nsocket.socket(socket.AF_INET)")
@@ -150,12 +151,12 @@ def test_what_a_language_names_can_be_read_and_not_written(server: ForkServer, t
         if folder.is_relative_to("/tmp") and folder != Path("/tmp"):
             folder.chmod(folder.stat().st_mode | 0o055)
     look = f"said = open({str(drivers / 'one.icd')!r}).read()"
-    worker = server.spawn("candidate", sandboxed=True, readable=(str(drivers), "/no/such/place"))
+    worker = server.spawn(CANDIDATE, sandboxed=True, readable=(str(drivers), "/no/such/place"))
     try:
         assert run(worker, look) == "RuntimeError: 'driver'"
     finally:
         worker.stop()
-    worker = server.spawn("candidate", sandboxed=True, readable=(str(drivers),))
+    worker = server.spawn(CANDIDATE, sandboxed=True, readable=(str(drivers),))
     try:
         assert (
             "OSError" in (said := run(worker, f"said = open({str(drivers / 'one.icd')!r}, 'w').write('mine')"))
@@ -164,7 +165,7 @@ def test_what_a_language_names_can_be_read_and_not_written(server: ForkServer, t
         assert (drivers / "one.icd").read_text() == "driver"
     finally:
         worker.stop()
-    worker = server.spawn("candidate", sandboxed=True)
+    worker = server.spawn(CANDIDATE, sandboxed=True)
     try:
         assert "FileNotFoundError" in run(worker, look)
     finally:
@@ -205,7 +206,7 @@ def test_a_hidden_package_cannot_be_imported_by_a_child_either(server: ForkServe
     child = "subprocess.run([sys.executable, '-c', 'import torch._inductor'], capture_output=True, text=True)"
     look = f"import subprocess, sys\nsaid = {child}.stderr[-200:]"
     for hidden, refused in ((("torch._inductor",), True), ((), False)):
-        worker = server.spawn("candidate", sandboxed=True, hidden=hidden)
+        worker = server.spawn(CANDIDATE, sandboxed=True, hidden=hidden)
         try:
             assert (COMPILER_REFUSAL in run(worker, look)) is refused
         finally:

@@ -7,7 +7,7 @@ the same prompt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from kernelwright.agents.knowledge.families import families
@@ -15,7 +15,9 @@ from kernelwright.agents.prompts import fence
 from kernelwright.core.errors import JudgeError, TaskError
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Track
+from kernelwright.judge.servers import REFEREE
 from kernelwright.judge.timing.roofline import Work, roofline
+from kernelwright.run.workbench import Original, Workbench
 from kernelwright.target import Target
 from kernelwright.workers.channel import ChannelError, close_all
 from kernelwright.workers.fork_server import ForkServer
@@ -40,26 +42,6 @@ KEPT = (
 
 
 @dataclass(frozen=True)
-class Original:
-    """A kernel of somebody else that is to be written in another language, and why the rules cannot read it."""
-
-    source: str
-    dsl: str
-    refusal: str
-
-    @property
-    def text(self) -> str:
-        """Fenced, with what is asked for."""
-        return (
-            f"A kernel for this task exists in {self.dsl}, and is to be written anew in the language asked for. "
-            "Keep its algorithm where that suits the new hardware; where it differs from the reference, the reference is right.\n\n"
-            + fence(self.source, "The kernel to migrate", "python")
-            + "\n\n"
-            + fence(self.refusal, "Why it could not be migrated by rule")
-        )
-
-
-@dataclass(frozen=True)
 class Brief:
     """A task as the team sees it."""
 
@@ -76,7 +58,7 @@ class Brief:
     def source(self) -> str:
         """The task's file, fenced, and the kernel to migrate if there is one."""
         text = fence(self.task.source, f"The reference (class {self.task.class_name})", "python")
-        return text if self.original is None else f"{text}\n\n{self.original.text}"
+        return text if self.original is None else f"{text}\n\n{_original(self.original)}"
 
     @property
     def words(self) -> str:
@@ -129,7 +111,7 @@ class Brief:
 
 def examine(server: ForkServer, task: Task) -> dict[str, Any]:
     """The task's own facts, from a referee of the judge. TaskError when the file is at fault."""
-    worker = server.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
+    worker = server.spawn(REFEREE, sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
     try:
         request = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name}
         reply, fds = worker.request(request, timeout=EXAMINE_SECONDS)
@@ -157,6 +139,26 @@ def make_brief(
 ) -> Brief:
     """A brief from facts that were just found, or recalled."""
     return Brief(task, dsl, track, target, threads, facts, families(facts["operators"]), original)
+
+
+def brief_of(bench: Workbench) -> Brief:
+    """The task of a run as the roles see it; what was found out about it is found out once."""
+    job = bench.job
+    facts = bench.finding("facts", {}, lambda: examine(bench.judge.server, job.task))
+    target = Target.remembered(bench.finding("target", {"target": job.target}, lambda: asdict(bench.target())))
+    threads = bench.finding("threads", {}, lambda: {"threads": bench.judge.threads})["threads"]
+    return make_brief(job.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.original)
+
+
+def _original(original: Original) -> str:
+    """The kernel to migrate, fenced, with what is asked for."""
+    return (
+        f"A kernel for this task exists in {original.dsl}, and is to be written anew in the language asked for. "
+        "Keep its algorithm where that suits the new hardware; where it differs from the reference, the reference is right.\n\n"
+        + fence(original.source, "The kernel to migrate", "python")
+        + "\n\n"
+        + fence(original.refusal, "Why it could not be migrated by rule")
+    )
 
 
 def _state(state: dict[str, list[int]]) -> str:

@@ -12,12 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+
+from kernelwright.run.attempts import Author
 
 NEAR_THE_ROOF = 0.9
 """Share of the roofline beyond which no gain is expected that a measurement could show."""
-
-Author = Literal["", "builtin", "designer", "rules", "coder"]
 
 
 class Move(StrEnum):

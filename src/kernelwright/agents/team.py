@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.agents import answers, bounds, distil, roles
-from kernelwright.agents.brief import Brief
-from kernelwright.agents.conductor import Allowance, Author, Decision, History, Kind, Move, Turn, decide
+from kernelwright.agents.brief import Brief, brief_of
+from kernelwright.agents.conductor import Allowance, Decision, History, Kind, Move, Turn, decide
 from kernelwright.agents.librarian import Librarian
 from kernelwright.agents.models import Answer, Ask, Model
+from kernelwright.agents.showing import worth_showing
 from kernelwright.core.errors import (
     BudgetReached,
     ConfigError,
@@ -28,7 +29,7 @@ from kernelwright.core.errors import (
 )
 from kernelwright.core.verdict import Verdict
 from kernelwright.run import attempts
-from kernelwright.run.attempts import Attempt
+from kernelwright.run.attempts import Attempt, Author
 from kernelwright.run.drafts import DraftError
 from kernelwright.run.journal import Journal
 from kernelwright.run.observer import Observer
@@ -112,7 +113,7 @@ class Team:
         self._sketch, self._proof, self._current = "", None, None
         brief = self.brief
         library = self.librarian.library(brief, "design")
-        shown = attempts.worth_showing(self.tried, self.best)
+        shown = worth_showing(self.tried, self.best)
         return self._designed(decision, roles.design(brief, library, self.seeded, self.best, shown))
 
     def _repair_design(self, decision: Decision) -> Turn:
@@ -307,7 +308,7 @@ class Team:
     def brief(self) -> Brief:
         """The task as the roles see it, looked at when it is first needed."""
         if self._brief is None:
-            self._brief = self.bench.brief()
+            self._brief = brief_of(self.bench)
         return self._brief
 
 

@@ -239,11 +239,11 @@ def find_gpus() -> list[str]:
 def sandbox_level() -> str:
     """The level that a candidate really gets here, from a worker started and ended for this purpose."""
     from kernelwright.core.errors import JudgeError
-    from kernelwright.workers.fork_server import ForkServer
+    from kernelwright.judge.servers import CANDIDATE, judge_server
 
     try:
-        with ForkServer() as server:
-            return server.spawn("candidate", sandboxed=True).level
+        with judge_server() as server:
+            return server.spawn(CANDIDATE, sandboxed=True).level
     except JudgeError as error:
         return f"no worker could be started: {error}"
 

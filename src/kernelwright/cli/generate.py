@@ -33,11 +33,11 @@ def generate_command(
     as_json: options.AsJson = False,
 ) -> int:
     """Make a verified kernel for a task."""
+    from kernelwright import suites
     from kernelwright.cli.progress import watching
     from kernelwright.compiler.language import language
     from kernelwright.core import effort as efforts
     from kernelwright.core.errors import ConfigError
-    from kernelwright.core.task import Task
     from kernelwright.jobs.order import Order, fulfil
     from kernelwright.judge import offdevice
 
@@ -48,7 +48,7 @@ def generate_command(
     if offdevice.setting(dsl, target) is None and target not in ("auto", "cpu"):
         raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
     efforts.preset(effort)
-    found = Task.from_path(task)
+    found = suites.task(task)
     order = Order(
         path=found.path,
         source=found.source,

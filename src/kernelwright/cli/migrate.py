@@ -40,13 +40,13 @@ def migrate_command(
     as_json: options.AsJson = False,
 ) -> int:
     """Migrate a kernel to another language or device, with proof that it computes the same."""
+    from kernelwright import suites
     from kernelwright.agents.task_from_code import constructor, draw, split_arguments
     from kernelwright.cli.progress import watching
     from kernelwright.compiler.language import installed, language
     from kernelwright.core import config
     from kernelwright.core.errors import ConfigError
     from kernelwright.core.kernel import Kernel
-    from kernelwright.core.task import Task
     from kernelwright.jobs.migrate.order import MigrationOrder, fulfil
     from kernelwright.judge import offdevice
 
@@ -65,7 +65,7 @@ def migrate_command(
         raise ConfigError("--init is for kernels without a task; the task says what ModelNew is constructed with")
     if golden is not None and not golden.is_file():
         raise ConfigError(f"{golden}: there is no such file of recorded outputs")
-    found = Task.from_path(task) if task else None
+    found = suites.task(task) if task else None
     order = MigrationOrder(
         path=kernel,
         source=source.source,

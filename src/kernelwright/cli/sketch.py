@@ -66,9 +66,9 @@ def _sketch_source(spec: str) -> str | None:
 
 
 def _designed(spec: str) -> tuple[Sketch, tuple[str, ...]]:
-    from kernelwright.core.task import Task
+    from kernelwright import suites
 
-    task = Task.from_path(spec)
+    task = suites.task(spec)
     from kernelwright.compiler.designer import design_task
 
     best = design_task(task)[0]
@@ -76,9 +76,9 @@ def _designed(spec: str) -> tuple[Sketch, tuple[str, ...]]:
 
 
 def _compared(sketch: Sketch, spec: str) -> Comparison:
-    from kernelwright.core.task import Task
+    from kernelwright import suites
 
-    task = Task.from_path(spec)
+    task = suites.task(spec)
     from kernelwright.core.task.load import load_task
     from kernelwright.sketch.interpret.compare import compare
 

@@ -31,8 +31,8 @@ def task_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Describe a task and say what it cannot tell, or write a new one. Exit code 0 if it can be judged, 2 if not."""
+    from kernelwright import suites
     from kernelwright.core.errors import ConfigError
-    from kernelwright.core.task import Task
 
     if task == "new" and (subject is not None or source is not None):
         from kernelwright.cli.task_new import new_task
@@ -42,7 +42,7 @@ def task_command(
         raise ConfigError('say what to write: kernelwright task new FILE.py, or "prose" --model M, or --from path.py:name')
     if subject is not None:
         raise ConfigError(f"one task at a time: {subject!r} is left over")
-    the_task = Task.from_path(task)
+    the_task = suites.task(task)
     from kernelwright.judge.describe import describe
 
     description = describe(the_task)

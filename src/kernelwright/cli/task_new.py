@@ -82,15 +82,15 @@ def _from_prose(prose: str, spec: str, path: Path, as_json: bool) -> int:
     from kernelwright.agents.task_writer import write_task
     from kernelwright.cli.progress import watching
     from kernelwright.core import config
+    from kernelwright.judge.servers import judge_server
     from kernelwright.store import Store
-    from kernelwright.workers.fork_server import ForkServer
 
     settings = config.load().settings
     with ExitStack() as stack:
         store = stack.enter_context(Store.open(settings.store or None))
         model = open_model(spec, store=store, limits=Limits.of(settings), base_url=settings.base_url or None)
         stack.callback(model.close)
-        server = stack.enter_context(ForkServer())
+        server = stack.enter_context(judge_server())
         observer = stack.enter_context(watching(path.stem))
         observer.say(f"asking {model.name} for a task")
         written = write_task(prose, model, server, observer.text)

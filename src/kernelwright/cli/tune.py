@@ -37,13 +37,13 @@ def tune_command(
 ) -> int:
     """Search for a faster variant of a kernel: tile sizes, orders of loops, other designs, and with --model what a model proposes. "No
     gain found" is an answer."""
+    from kernelwright import suites
     from kernelwright.cli.generate import report
     from kernelwright.cli.progress import watching
     from kernelwright.compiler.language import language
     from kernelwright.core import effort as efforts
     from kernelwright.core.errors import ConfigError
     from kernelwright.core.kernel import Kernel
-    from kernelwright.core.task import Task
     from kernelwright.jobs.order import Order, fulfil
     from kernelwright.judge import offdevice
 
@@ -56,7 +56,7 @@ def tune_command(
     if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
     found = (
-        _made_from(kernel, thinking["store"]) if kernel and task is None else Task.from_path(task if task is not None else what)
+        _made_from(kernel, thinking["store"]) if kernel and task is None else suites.task(task if task is not None else what)
     )
     order = Order(
         path=found.path,

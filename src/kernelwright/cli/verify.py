@@ -32,11 +32,11 @@ def verify_command(
 ) -> int:
     """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be
     judged."""
+    from kernelwright import suites
     from kernelwright.core.config import load
-    from kernelwright.core.task import Task
 
     settings = load({"target": target, "track": track, "timing": timing, "compile": compile_}).settings
-    the_task = Task.from_path(task)
+    the_task = suites.task(task)
     from kernelwright.core.kernel import Kernel
 
     the_kernel = Kernel.from_path(kernel, dsl=dsl)

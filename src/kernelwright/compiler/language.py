@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from kernelwright.core import plugins
 from kernelwright.core.errors import ConfigError
 from kernelwright.sketch.nodes import Sketch
 
@@ -125,25 +125,22 @@ class CompileFailed(Exception):
 
 def installed() -> tuple[str, ...]:
     """The names of all installed languages; none of them is imported."""
-    return tuple(entry.name for entry in entry_points(group="kernelwright.dsl"))
+    return plugins.names()
 
 
 def readable(name: str) -> tuple[str, ...]:
     """Paths of the host that a language's kernels read beside what every kernel may; none for a language that is not installed."""
-    found = next((entry.load() for entry in entry_points(group="kernelwright.dsl") if entry.name == name), None)
-    return tuple(getattr(found, "reads", ()))
+    return tuple(getattr(plugins.load(name), "reads", ()))
 
 
 def languages() -> dict[str, Language]:
     """All installed languages by name."""
-    return {entry.name: entry.load() for entry in entry_points(group="kernelwright.dsl")}
+    return {name: language(name) for name in plugins.names()}
 
 
 def language(name: str) -> Language:
     """The language of this name; an unknown one is told with the names that exist."""
-    for entry in entry_points(group="kernelwright.dsl"):
-        if entry.name == name:
-            found: Language = entry.load()
-            return found
-    known = ", ".join(sorted(installed()))
-    raise ConfigError(f"there is no language {name!r}; installed are: {known}")
+    found: Language | None = plugins.load(name)
+    if found is None:
+        raise ConfigError(f"there is no language {name!r}; installed are: {', '.join(sorted(installed()))}")
+    return found

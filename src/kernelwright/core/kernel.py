@@ -12,18 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from kernelwright.compiler.language import installed, language
+from kernelwright.core import plugins
 from kernelwright.core.errors import KernelFileError
 
 LARGEST_FILE = 4 << 20
 """Bytes; a kernel file is source, not a container of data."""
-
-SIGNS = (
-    ("tilelang", re.compile(r"^\s*(import|from)\s+tilelang\b", re.MULTILINE)),
-    ("triton", re.compile(r"^\s*(import|from)\s+triton\b", re.MULTILINE)),
-    ("cuda_c", re.compile(r"__global__|cuda_sources\s*=")),
-    ("cpp", re.compile(r"load_inline|cpp_extension|extern \"C\"|g\+\+|clang\+\+|ctypes\.CDLL")),
-)
 
 
 @dataclass(frozen=True)
@@ -87,12 +80,10 @@ class Kernel:
 
 
 def guess_dsl(source: str) -> str:
-    """The language a file is written in, by the first sign found; plain Python when there is none. Languages of other packages
-    are asked first: what is particular to them may stand in a file beside ctypes or a compiler's name."""
-    known = {name for name, _ in SIGNS}
-    for name in installed():
-        if name not in known:
-            sign = getattr(language(name), "sign", None)
-            if sign and re.search(sign, source, re.MULTILINE):
-                return name
-    return next((name for name, sign in SIGNS if sign.search(source)), "python")
+    """The language a file is written in: of those whose sign it shows, the one with the least precedence. Plain Python when there is
+    none; what is particular to a language of another package may stand in a file beside ctypes or a compiler's name, so it has 0."""
+    known = sorted((getattr(found := plugins.load(name), "precedence", 0), name, found) for name in plugins.names())
+    for _, name, found in known:
+        if (sign := getattr(found, "sign", "")) and re.search(sign, source, re.MULTILINE):
+            return name
+    return "python"

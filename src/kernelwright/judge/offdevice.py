@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import entry_points
 from typing import Any
 
+from kernelwright.core import plugins
 from kernelwright.core.errors import ConfigError
 from kernelwright.core.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.judge.device import torch_device
@@ -47,10 +47,7 @@ class Setting:
 def setting(dsl: str, target: str = "auto") -> Setting | None:
     """The setting for a language, or None when its kernels run natively. `target` is a name, several names with commas, or
     "auto": the device that is attached, if any. "cpu" means without the device, since that is where an interpreter runs."""
-    entry = next((entry for entry in entry_points(group="kernelwright.dsl") if entry.name == dsl), None)
-    if entry is None:
-        return None
-    language = entry.load()
+    language = plugins.load(dsl)
     runtime = getattr(language, "runtime", None)
     if runtime is None:
         return None

@@ -22,12 +22,14 @@ from kernelwright.judge.device import nodes
 from kernelwright.judge.honesty import sampling, trace
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
+from kernelwright.judge.servers import CANDIDATE, REFEREE
 from kernelwright.judge.timing.contender import ahead, foremost
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import ChannelError, Message, close_all
 from kernelwright.workers.exclusive import Exclusive
 from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
+from kernelwright.workers.sampling import Sighting
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
@@ -112,7 +114,7 @@ class Session(Conversation):
 
     def open(self) -> None:
         """Have the referee run the task file; a bad one is the user's error, not the kernel's."""
-        self.referee = self.server.spawn("referee", sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
+        self.referee = self.server.spawn(REFEREE, sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
         reply, fds = self.ask_referee(
             {"op": "open", "path": self.task.path, "source": self.task.source, "class_name": self.task.class_name}
         )
@@ -123,7 +125,7 @@ class Session(Conversation):
         """Spawn the candidate, have it build and construct, and settle the weights."""
         device = self.setting.device if self.setting else ""
         self.candidate = self.server.spawn(
-            "candidate",
+            CANDIDATE,
             sandboxed=True,
             limits=candidate_limits(self.facts, device),
             readable=readable(self.kernel.dsl),
@@ -243,10 +245,10 @@ class Session(Conversation):
     def _look_again(self) -> None:
         """A loaded moment passes, a habit stays: other samples decide, if they can be had."""
         first, worker = self._candidate().seen, self._candidate()
-        worker.seen = sampling.Sighting()
+        worker.seen = Sighting()
         for _ in range(LOOKS):
             self.rush()
-            if worker.seen.working >= 3 * sampling.FEW:
+            if sampling.working(worker.seen) >= 3 * sampling.FEW:
                 return
         worker.seen = first
 
@@ -281,7 +283,7 @@ class Session(Conversation):
         started = time.monotonic()
         while True:
             self._rush_block(calls)
-            enough = self._candidate().observer is None or self._candidate().seen.total >= RUSH_SAMPLES
+            enough = self._candidate().sampler is None or self._candidate().seen.total >= RUSH_SAMPLES
             if enough or time.monotonic() - started > RUSH_SECONDS:
                 return
 
@@ -394,7 +396,7 @@ class Session(Conversation):
         if traced or strided or not self.trials:
             # The profiler's own work, making inputs contiguous, and what a first call prepares once, say nothing about the calls
             # to come.
-            self._candidate().seen = sampling.Sighting()
+            self._candidate().seen = Sighting()
         if traced:
             seen, _ = self.ask_candidate({"op": "trace_off"}, doing="a call of forward", seconds=seconds)
             self._operators |= {str(name) for name in _entries(seen.get("operators"))}

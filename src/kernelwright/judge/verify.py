@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from kernelwright import suites
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import CompiledFor, Status, Track, Verdict
@@ -29,6 +30,7 @@ from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
 from kernelwright.judge.phases import Phases
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
+from kernelwright.judge.servers import judge_server
 from kernelwright.judge.session import Session
 from kernelwright.judge.timing import clock
 from kernelwright.judge.timing.bandwidth import Streams
@@ -49,7 +51,7 @@ class Judge:
     def __init__(self, *, threads: int | None = None, times: Times | None = None, tasks_at_once: int = 1) -> None:
         self.threads = threads or default_threads()
         self.times = times or Times()
-        self.server = ForkServer(self.threads)
+        self.server = judge_server(self.threads)
         self._stages: dict[str, ForkServer] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
         self.exclusive = Exclusive()
@@ -105,7 +107,7 @@ class Judge:
         with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed.
         `contenders` are further baselines beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
         started, laps = time.monotonic(), Phases()
-        task = task if isinstance(task, Task) else Task.from_path(task)
+        task = task if isinstance(task, Task) else suites.task(task)
         kernel = as_kernel(kernel, dsl)
         fields: dict[str, Any] = {
             "task": task.name,
@@ -164,7 +166,7 @@ class Judge:
         imported: an interpreter must not be in the process of a kernel that is timed."""
         if setting is None or setting.device:
             return self.server
-        return self._stages.setdefault(setting.runtime, ForkServer(self.threads, preload=(setting.runtime,)))
+        return self._stages.setdefault(setting.runtime, judge_server(self.threads, preload=(setting.runtime,)))
 
     def _task_flags(self, session: Session) -> tuple[str, ...]:
         """What the task cannot tell, found once per task."""

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernelwright.agents.brief import Brief, Original, examine, make_brief
 from kernelwright.core.effort import Effort
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Mismatch, Track, Verdict
@@ -21,6 +20,15 @@ from kernelwright.run.drafts import Draft, Drafter, Request
 from kernelwright.run.memo import Memory
 from kernelwright.run.proof import Proof, prove, recount
 from kernelwright.target import Target
+
+
+@dataclass(frozen=True)
+class Original:
+    """A kernel of somebody else that is to be written in another language, and why the rules cannot read it."""
+
+    source: str
+    dsl: str
+    refusal: str
 
 
 @dataclass(frozen=True)
@@ -51,15 +59,6 @@ class Workbench:
         self.seconds = 0.0
         self.replayed: set[str] = set()
         self.verdicts: list[Verdict] = []
-
-    def brief(self) -> Brief:
-        """The task as the roles see it."""
-        job = self.job
-        facts = self._once("facts", {}, lambda: examine(self.judge.server, job.task))
-        sheet = self._once("target", {"target": job.target}, lambda: asdict(self._target()))
-        target = Target.remembered(sheet)
-        threads = self._once("threads", {}, lambda: {"threads": self.judge.threads})["threads"]
-        return make_brief(job.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.original)
 
     def drafts(self) -> list[Draft]:
         """The built-in mind's drafts, best guess first; raises what the built-in designer raised."""
@@ -130,7 +129,8 @@ class Workbench:
             budget_s=job.effort.judge_seconds,
         )
 
-    def _target(self) -> Target:
+    def target(self) -> Target:
+        """The hardware that the kernel is for, as a sheet."""
         setting = offdevice.setting(self.job.dsl, self.job.target)
         return setting.targets[0] if setting is not None else Target.host()
 

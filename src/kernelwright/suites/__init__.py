@@ -3,23 +3,27 @@
 1. A suite (`core`, `fused`, `modern`) is a compact table of `Row`s: what forward computes, from which inputs and layers.
 2. `row.py` renders a row to the source of a task file: `Model`, `get_inputs`, `get_init_inputs`, and for rows with several
    shapes `get_inputs_dyn_list`.
-3. `load` gives the rendered tasks of a suite, `find` the one called `core/relu`, `write` puts them into a folder, one file each.
+3. `load` gives the rendered tasks of a suite, `find` the one called `core/relu`, `write` puts them into a folder, one file each;
+   `task` is how every verb reads what names a task: a file, or one of ours.
 
 Sizes suit a CPU: the reference takes about 1 to 300 ms on two cores. Nothing here imports torch.
 """
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.task import Task
+from kernelwright.core.task.task import split_spec
 from kernelwright.suites.row import Row, SuiteTask, render
 
 NAMES = ("core", "fused", "modern")
 
-__all__ = ["NAMES", "Row", "SuiteTask", "find", "load", "write"]
+__all__ = ["NAMES", "Row", "SuiteTask", "find", "load", "task", "write"]
 
 
 def load(suite: str) -> list[SuiteTask]:
@@ -42,6 +46,14 @@ def find(spec: str) -> SuiteTask | None:
     near = get_close_matches(name, [task.name for task in tasks])
     hint = f"; did you mean {' or '.join(near)}?" if near else ""
     raise KernelwrightError(f"there is no task {name!r} in the suite {suite}{hint}")
+
+
+def task(spec: str | Path) -> Task:
+    """The task that a file (`softmax.py`, `module.py:ClassName`) or a suite's name (`core/softmax`) means; a file comes first."""
+    path, _ = split_spec(str(spec))
+    if not os.path.exists(path) and (found := find(str(spec))):  # Path.exists raises for a name that is too long
+        return Task.from_source(found.source, path=str(spec))
+    return Task.from_path(spec)
 
 
 def write(suite: str, folder: Path | str) -> list[Path]:

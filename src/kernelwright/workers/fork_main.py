@@ -29,25 +29,17 @@ from kernelwright.workers import system_calls as system
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelError, close_all
 from kernelwright.workers.processes import kill_descendants
 
-PRELOADED = (
-    *("torch", "torch.utils._python_dispatch", "torch.utils.flop_counter", "torch.profiler", "numpy", "ctypes"),
-    *(
-        "kernelwright.judge.reference.referee",
-        "kernelwright.judge.candidate",
-        "kernelwright.judge.timing.baseline_worker",
-        "kernelwright.judge.timing.stopwatch",
-    ),
-)
-"""What every worker finds imported. After the sandbox is closed our own files cannot be read any more."""
+FOUNDATION = ("torch", "torch.utils._python_dispatch", "torch.utils.flop_counter", "torch.profiler", "numpy", "ctypes")
+"""What every worker finds imported, before what its server's owner names."""
 
 
 def main(fd: int, extra: Sequence[str] = ()) -> NoReturn:
-    """Serve until the parent is gone; `extra` modules are imported beside PRELOADED."""
+    """Serve until the parent is gone; `extra` modules are imported beside FOUNDATION, and warmed up where they can be."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended keepers are reaped by the kernel
     control = Channel(socket.socket(fileno=fd))
-    missing = [name for name in (*PRELOADED, *extra) if not _preload(name)]
-    _warm()
+    missing = [name for name in (*FOUNDATION, *extra) if not _preload(name)]
+    _warm(extra)
     threads = len(os.listdir("/proc/self/task"))
     gc.collect()
     gc.freeze()
@@ -76,15 +68,15 @@ def _preload(name: str) -> bool:
     return True
 
 
-def _warm() -> None:
-    """What a referee imports only when it runs costs a second; done once here, on one thread (a pool would not survive a fork)."""
+def _warm(names: Sequence[str]) -> None:
+    """What a worker imports only when it runs costs a second; done once here, on one thread (a pool would not survive a fork)."""
     import torch
 
     torch.set_num_threads(1)
-    with contextlib.suppress(ImportError):
-        from kernelwright.judge.reference import referee
-
-        referee.warm()
+    for name in names:
+        warm = getattr(sys.modules.get(name), "warm", None)
+        if warm is not None:
+            warm()
 
 
 def _spawn(message: dict[str, Any], fds: list[int], control: Channel) -> dict[str, Any]:

@@ -31,11 +31,6 @@ SPAWN_SECONDS = 60.0
 FIRST_UID = 1_900_000_000
 """Every candidate gets a user id of its own (nobody's on a usual machine), so that limits per user are limits per candidate."""
 
-ENTRIES = {
-    "referee": "judge.reference.referee:serve",
-    "candidate": "judge.candidate:serve",
-    "contender": "judge.timing.baseline_worker:serve",
-}
 ALLOCATOR = {
     # A fresh output above malloc's mmap threshold costs a page fault per 4 KiB and call; the same for every contender.
     "MALLOC_MMAP_THRESHOLD_": "4294967296",
@@ -46,7 +41,7 @@ ALLOCATOR = {
 
 class ForkServer:
     """Owns the server process and a folder for its workers. Use as a context manager. `preload` names modules that its
-    workers shall find imported beside what the judge's own need."""
+    workers shall find imported; one that has a function `warm` is warmed up there (fork_main.py)."""
 
     def __init__(self, threads: int = 1, *, preload: tuple[str, ...] = ()) -> None:
         self.threads = threads
@@ -90,14 +85,14 @@ class ForkServer:
         devices: tuple[str, ...] = (),
         hidden: tuple[str, ...] = (),
     ) -> Worker:
-        """Fork a worker that runs `entry` ("referee", "candidate", "contender", or "module:function" of the judge). `folder` is
+        """Fork a worker that runs `entry` ("room.module:function" of this package, given its channel). `folder` is
         the one place it may write; without it, it gets an empty one that vanishes with it. `readable` are paths of the host that
         it may read and `devices` that it may open beside what every worker may, `hidden` Python packages that it cannot import."""
         limits = limits or Limits()
         more: dict[str, Any] = {"readable": readable, "devices": devices, "hidden": hidden}
         reasons = []
         for mode in self._modes() if sandboxed else ["none"]:
-            worker, reason = self._try(ENTRIES.get(entry, entry), mode, sandboxed, limits, folder, more)
+            worker, reason = self._try(entry, mode, sandboxed, limits, folder, more)
             if worker is not None:
                 if sandboxed:
                     self.mode = mode
@@ -199,7 +194,7 @@ class ForkServer:
         except ChannelError as error:
             said = (self._folder / "server.log").read_text(errors="replace").strip().splitlines()
             self._end()
-            raise JudgeError(f"the judge's server process did not start: {said[-1] if said else error}") from error
+            raise JudgeError(f"the server process of workers did not start: {said[-1] if said else error}") from error
         self.missing = hello.get("missing", [])
 
     def _ask(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -208,7 +203,7 @@ class ForkServer:
             return self._control.request(message, fds, timeout=SPAWN_SECONDS)[0]
         except ChannelError as error:
             self._end()
-            raise JudgeError(f"the judge's server process was lost: {error}") from error
+            raise JudgeError(f"the server process of workers was lost: {error}") from error
 
     def _end(self) -> None:
         if self._control is not None:

@@ -18,7 +18,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.judge.honesty.sampling import Observer, Sighting
 from kernelwright.workers import processes
 from kernelwright.workers.channel import (
     SEND_SECONDS,
@@ -30,6 +29,7 @@ from kernelwright.workers.channel import (
     close_all,
 )
 from kernelwright.workers.limits import MIB, Limits
+from kernelwright.workers.sampling import Sampler, Sighting
 
 TAIL = 8192
 WATCH_SECONDS = 0.2
@@ -153,7 +153,7 @@ class Worker:
         self._next_watch = 0.0
         self.channel = Line(sock, self, numbered=False)
         self._sock = sock
-        self.observer: Observer | None = None
+        self.sampler: Sampler | None = None
         self.seen = Sighting()
 
     @property
@@ -170,18 +170,18 @@ class Worker:
     def observe(self) -> bool:
         """From now on, look where its calls spend their time; False where this machine does not allow it."""
         process = self.process()
-        self.observer = Observer.start(process) if process else None
-        return self.observer is not None
+        self.sampler = Sampler.start(process) if process else None
+        return self.sampler is not None
 
     def before_call(self) -> None:
         """A block of calls begins: what was sampled before it (copying inputs, building) does not count."""
-        if self.observer is not None:
-            self.observer.forget()
+        if self.sampler is not None:
+            self.sampler.forget()
 
     def after_call(self, calls: object) -> None:
         """A block of calls has ended."""
-        if self.observer is not None:
-            self.observer.take(self.seen, calls if isinstance(calls, int) and 0 < calls < 10_000 else 1)
+        if self.sampler is not None:
+            self.sampler.take(self.seen, calls if isinstance(calls, int) and 0 < calls < 10_000 else 1)
 
     def has_children(self) -> bool:
         """Whether the worker runs other programs just now: a compiler, most likely."""
@@ -253,8 +253,8 @@ class Worker:
         with contextlib.suppress(OSError):
             self.drain()
         self._stopped = True
-        if self.observer is not None:
-            self.observer.close()
+        if self.sampler is not None:
+            self.sampler.close()
         if not self.sandboxed or "namespaces" not in self.level:
             processes.kill_descendants(self.pid)
         with contextlib.suppress(ProcessLookupError):

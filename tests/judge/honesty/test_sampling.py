@@ -10,10 +10,11 @@ from collections import Counter
 import pytest
 
 from kernelwright.core.task import Task
-from kernelwright.judge.honesty.sampling import Observer, Sighting, suspicion
+from kernelwright.judge.honesty.sampling import suspicion
+from kernelwright.judge.servers import CANDIDATE, judge_server
 from kernelwright.judge.timing.baselines import Baselines
 from kernelwright.workers.exclusive import Exclusive
-from kernelwright.workers.fork_server import ForkServer
+from kernelwright.workers.sampling import Sampler, Sighting
 
 OWN, TORCH, GOMP = "/home/kernel/tmp/k.so", "/v/torch/lib/libtorch_cpu.so", "/v/torch/lib/libgomp.so.1"
 PYTHON = "/usr/bin/python3.11"
@@ -47,18 +48,18 @@ def test_microseconds_of_allocation_are_no_sign_of_anything() -> None:
 
 def test_a_busy_process_is_seen_where_it_is_busy() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(0.5)\nwhile True: pass"])
-    observer = Observer.start(process.pid)
+    sampler = Sampler.start(process.pid)
     try:
-        if observer is None:
+        if sampler is None:
             pytest.skip("this machine allows no perf events")
         seen = Sighting()
         deadline = time.monotonic() + 30
         while seen.total < 20 and time.monotonic() < deadline:
             time.sleep(0.1)
-            observer.take(seen)
+            sampler.take(seen)
         assert seen.total >= 20
         assert any("python" in path for path in seen.files)
-        observer.close()
+        sampler.close()
     finally:
         process.kill()
         process.wait()
@@ -68,7 +69,7 @@ def test_contenders_are_sampled_as_the_candidate_is() -> None:
     """Sampling cost the candidate alone 5 % of a short call, which every verdict then held against it."""
     source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x + 1\n"
     task = Task.from_source(source + "def get_inputs():\n    return [torch.zeros(4)]\n")
-    with ForkServer() as server:
-        candidate = server.spawn("candidate", sandboxed=True)
+    with judge_server() as server:
+        candidate = server.spawn(CANDIDATE, sandboxed=True)
         eager = Baselines(server, 1, Exclusive(), kept=1).eager(task)
-        assert candidate.observe() == (eager.observer is not None)
+        assert candidate.observe() == (eager.sampler is not None)

@@ -1,16 +1,14 @@
-"""The Task noun: in goes a path (`softmax.py`, `module.py:ClassName`) or a suite's task (`core/softmax`), out comes text with an
-identity. Runs nothing."""
+"""The Task noun: a path in (`softmax.py`, `module.py:ClassName`), text with an identity out. Runs nothing. A suite's task by its name:
+`suites.task`."""
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from kernelwright import suites
 from kernelwright.core.errors import TaskError
 
 LARGEST_FILE = 4 << 20
@@ -33,8 +31,6 @@ class Task:
     def from_path(cls, spec: str | Path) -> Self:
         """Read a task file; raises TaskError with one sentence for anything that is not one."""
         path, class_name = split_spec(str(spec))
-        if not os.path.exists(path) and (task := suites.find(str(spec))):  # Path.exists raises for a name that is too long
-            return cls.from_source(task.source, path=str(spec))
         return cls.from_source(read_text(path), path=str(path), class_name=class_name)
 
     @classmethod

@@ -10,14 +10,13 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from kernelwright.agents.brief import Original
 from kernelwright.agents.team_models import TeamModels
 from kernelwright.core import effort as efforts
 from kernelwright.jobs import order as agents
 from kernelwright.jobs.generate import with_team
 from kernelwright.jobs.migrate.lifting import Unliftable
 from kernelwright.jobs.migrate.worker import Candidate
-from kernelwright.run.workbench import Job, Workbench
+from kernelwright.run.workbench import Job, Original, Workbench
 
 if TYPE_CHECKING:
     from kernelwright.jobs.migrate.job import Migrated, Tools

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kernelwright.core.errors import JudgeError
 from kernelwright.core.task import Task
+from kernelwright.judge.servers import CONTENDER
 from kernelwright.workers.channel import ChannelError
 from kernelwright.workers.exclusive import Exclusive
 from kernelwright.workers.fork_server import ForkServer
@@ -82,7 +83,7 @@ class Baselines:
             future.set_exception(error)
 
     def _open(self, task: Task, mode: str, device: str) -> Worker:
-        worker = self._server.spawn("contender", sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
+        worker = self._server.spawn(CONTENDER, sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
         # The candidate is sampled while it is timed, which costs a call of a millisecond some 5 %: alike for all.
         worker.observe()
         message = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name, "mode": mode}

@@ -28,6 +28,8 @@ class Cpp:
     """The language object that the entry point names."""
 
     name = "cpp"
+    sign = r"load_inline|cpp_extension|extern \"C\"|g\+\+|clang\+\+|ctypes\.CDLL"
+    precedence = 4  # files of other languages name a compiler, too
     skills = Path(__file__).parent / "skills"
 
     def lower(

@@ -22,6 +22,8 @@ class CudaC:
     """The language object that the entry point names."""
 
     name = "cuda_c"
+    sign = r"__global__|cuda_sources\s*="
+    precedence = 3
     skills = Path(__file__).parent / "skills"
     devices = ("cuda",)
     execution = "emulator"

@@ -22,6 +22,8 @@ class TileLang:
     """The language object that the entry point names."""
 
     name = "tilelang"
+    sign = r"^\s*(import|from)\s+tilelang\b"
+    precedence = 1
     skills = Path(__file__).parent / "skills"
     devices = ("cuda", "rocm")
     execution = "interpreter"

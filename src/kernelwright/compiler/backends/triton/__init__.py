@@ -22,6 +22,8 @@ class Triton:
     """The language object that the entry point names."""
 
     name = "triton"
+    sign = r"^\s*(import|from)\s+triton\b"
+    precedence = 2
     skills = Path(__file__).parent / "skills"
     execution = "interpreter"
     runtime = "kernelwright.compiler.backends.triton.runtime"
