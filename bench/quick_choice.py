@@ -28,7 +28,6 @@ from kernelwright.judge.timing.race import FINAL, Race
 from kernelwright.run.drafts import Drafter
 from kernelwright.search.point import Point
 from kernelwright.search.worker import SearchWorker
-from kernelwright.sketch.dtypes import WIDTH
 from kernelwright.sketch.nodes import Int, Kernel
 from kernelwright.sketch.parse import parse
 from kernelwright.suites import SuiteTask, load
@@ -68,7 +67,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
 def keeps_much(text: str) -> bool:
     """Whether a sketch keeps more from call to call than a tenth of its inputs, parameters and results."""
     sketch = parse(text)
-    sizes = {t.name: WIDTH[t.dtype] * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in sketch.tensors}
+    sizes = {t.name: t.dtype.size * math.prod(e.value for e in t.shape if isinstance(e, Int)) for t in sketch.tensors}
     once = [step for step in sketch.steps if isinstance(step, Kernel) and step.once]
     kept = {name for step in once for name in tensors_of(step.body)[1]}
     held = sum(sizes[t.name] for t in sketch.tensors if t.role in ("input", "param", "output"))

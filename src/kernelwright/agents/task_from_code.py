@@ -12,13 +12,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelwright.core.dtypes import DType
 from kernelwright.core.errors import TaskError
 from kernelwright.core.task.task import parse, read_text
 
-DTYPES = {
-    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32", "i16": "int16",
-    "i8": "int8", "u8": "uint8", "bool": "bool",
-}  # fmt: skip
+DTYPES = {dtype.value: dtype.torch_name for dtype in DType}
 TENSOR = re.compile(r"^(?P<dtype>\w+)\[(?P<shape>[\d\s,]*)\](?:\s*<\s*(?P<below>\d+))?$")
 DEFAULT_BELOW = 10
 

@@ -19,7 +19,6 @@ from kernelwright.sketch.walk import roots, statements, subtiles
 LONG_FUNCTIONS = frozenset({"exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "expm1", "log1p", "pow"})
 LARGE, SMALL = 16 << 20, 1 << 18
 """Bytes of output beyond which caches do not hold it, and under which they do whatever is done."""
-WIDTHS = {"8": 1, "16": 2, "32": 4, "64": 8}
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ def kind(design: Axes, values: Mapping[str, int]) -> str:
 
 
 def _bytes(tensor: nodes.Tensor) -> int:
-    count = next((size for digits, size in WIDTHS.items() if tensor.dtype.value.endswith(digits)), 1)
+    count = tensor.dtype.size
     for extent in tensor.shape:
         count *= extent.value if isinstance(extent, nodes.Int) else 1
     return count

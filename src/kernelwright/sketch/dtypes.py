@@ -5,15 +5,9 @@ In: an operation's name and the dtype of its operands. Out: the dtype of its res
 
 from __future__ import annotations
 
+from kernelwright.core.dtypes import FLOATS, HALVES, DType
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.nodes import DType
-
-FLOATS = frozenset({DType.f64, DType.f32, DType.f16, DType.bf16})
-INTEGERS = frozenset({DType.i64, DType.i32, DType.i16, DType.i8, DType.u8})
-WIDTH = {DType.f64: 8, DType.i64: 8, DType.f32: 4, DType.i32: 4, DType.f16: 2, DType.bf16: 2, DType.i16: 2,
-         DType.i8: 1, DType.u8: 1, DType.bool: 1}  # fmt: skip
-"""Bytes an element takes."""
 
 _ANY_NUMBER = frozenset({"neg", "abs", "sign"})
 _TO_BOOL = frozenset({"isnan", "isinf", "logical_not"})
@@ -28,7 +22,7 @@ def wider(a: DType, b: DType) -> DType:
     """The dtype a person most likely means when two meet."""
     if (a in FLOATS) != (b in FLOATS):
         return a if a in FLOATS else b
-    return a if WIDTH[a] >= WIDTH[b] else b
+    return a if a.size >= b.size else b
 
 
 def unary_dtype(op: str, dtype: DType) -> DType:
@@ -83,7 +77,7 @@ def require_reducible(what: str, op: str, dtype: DType) -> None:
         return
     if dtype is DType.bool:
         raise SketchError(f"{what} of a bool tile", hint="use reduce_any or reduce_all, or cast to i64 first")
-    if op in ("sum", "prod", "logsumexp") and dtype in (DType.f16, DType.bf16):
+    if op in ("sum", "prod", "logsumexp") and dtype in HALVES:
         raise SketchError(f"{what} of a {dtype.value} tile", hint="cast it to f32 first")
     if op == "logsumexp" and dtype not in FLOATS:
         raise SketchError(f"{what} of a {dtype.value} tile", hint="cast it to f32 first")

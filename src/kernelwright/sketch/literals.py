@@ -10,6 +10,7 @@ import difflib
 import math
 from collections.abc import Iterable, Sequence
 
+from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
@@ -117,6 +118,5 @@ def dtype_name(node: ast.expr, path: str = "sketch") -> DType:
         return DType(node.id)
     known = list(DType.__members__)
     text = ast.unparse(node)
-    long = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32"}
-    short = long.get(text.rsplit(".", 1)[-1])
+    short = from_torch(text.rsplit(".", 1)[-1])
     raise fault(f"{text} is not a dtype", node, f"write {short}" if short else f"dtypes are {', '.join(known)}", path)

@@ -21,9 +21,6 @@ from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.nodes import DType
 from kernelwright.sketch.parse import parse
 
-WIDTH = {DType.bf16: 0, DType.f16: 1, DType.f32: 2, DType.f64: 3}
-"""Float dtypes by precision (bf16 has the least)."""
-
 Entry = tuple[str, Sequence[int], str, bool]
 """Name in the state_dict, shape, torch's name of the dtype, is it a buffer."""
 
@@ -56,7 +53,7 @@ class SketchModule(nn.Module):  # type: ignore[misc]
             for t in sketch.tensors
             if t.role in ("input", "param")
         ]
-        return [tensor for tensor, dtype in given if isinstance(tensor, torch.Tensor) and dtype in WIDTH and dtype != DType.f64]
+        return [tensor for tensor, dtype in given if isinstance(tensor, torch.Tensor) and dtype.is_float and dtype != DType.f64]
 
 
 def fits(sketch: nodes.Sketch, leaves: Sequence[Any]) -> bool:
@@ -82,8 +79,8 @@ def _free(index: nodes.Index, dynamic: set[str]) -> bool:
 
 def widened(sketch: nodes.Sketch) -> nodes.Sketch:
     """The same computation in f64. Casts below the widest float that comes in stay roundings."""
-    outside = [WIDTH[t.dtype] for t in sketch.tensors if t.role in ("input", "param") and t.dtype in WIDTH]
-    base = max(outside, default=WIDTH[DType.f32])
+    outside = [t.dtype.mantissa for t in sketch.tensors if t.role in ("input", "param") and t.dtype.is_float]
+    base = max(outside, default=DType.f32.mantissa)
 
     def wide(node: Any) -> Any:
         if isinstance(node, tuple):
@@ -92,10 +89,10 @@ def widened(sketch: nodes.Sketch) -> nodes.Sketch:
             return node
         fields = {item.name: getattr(node, item.name) for item in dataclasses.fields(node)}
         fresh = {key: wide(value) for key, value in fields.items()}
-        if isinstance(node, nodes.Cast) and node.dtype in WIDTH:
-            rounded = nodes.Cast(fresh["x"], node.dtype) if WIDTH[node.dtype] < base else fresh["x"]
+        if isinstance(node, nodes.Cast) and node.dtype.is_float:
+            rounded = nodes.Cast(fresh["x"], node.dtype) if node.dtype.mantissa < base else fresh["x"]
             return nodes.Cast(rounded, DType.f64)
-        if isinstance(node, nodes.Tensor | nodes.Full) and node.dtype in WIDTH:
+        if isinstance(node, nodes.Tensor | nodes.Full) and node.dtype.is_float:
             fresh["dtype"] = DType.f64
         if isinstance(node, nodes.Bitcast):
             return nodes.Bitcast(wide(node.x), node.dtype)

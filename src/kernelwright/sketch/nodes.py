@@ -28,24 +28,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Literal
 
-
-class DType(StrEnum):
-    """Element types; the names are those a Sketch uses."""
-
-    f64 = "f64"
-    f32 = "f32"
-    f16 = "f16"
-    bf16 = "bf16"
-    i64 = "i64"
-    i32 = "i32"
-    i16 = "i16"
-    i8 = "i8"
-    u8 = "u8"
-    bool = "bool"
-
+from kernelwright.core.dtypes import DType as DType
 
 # ---------------------------------------------------------------- integers: sizes, loop variables, bounds
 

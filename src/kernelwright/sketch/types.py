@@ -10,18 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from kernelwright.core.dtypes import FLOATS, INTEGERS
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.dtypes import (
-    FLOATS,
-    INTEGERS,
-    WIDTH,
-    binary_dtype,
-    require_ordered,
-    require_reducible,
-    unary_dtype,
-    wider,
-)
+from kernelwright.sketch.dtypes import binary_dtype, require_ordered, require_reducible, unary_dtype, wider
 from kernelwright.sketch.index.symbolic import constant, equal, evaluate, mul, polynomial, show, simplify, substitute, symbols
 from kernelwright.sketch.nodes import DType, Index, Int, Tile
 
@@ -234,7 +226,7 @@ class Typer:
                 return TileType(self.type_of(x, names).shape, dtype)
             case nodes.Bitcast(x, dtype):
                 found = self.type_of(x, names)
-                if WIDTH[found.dtype] != WIDTH[dtype]:
+                if found.dtype.size != dtype.size:
                     raise SketchError(f"bitcast of {found.dtype.value} to {dtype.value}, which has another width")
                 return TileType(found.shape, dtype)
             case nodes.Gemm():

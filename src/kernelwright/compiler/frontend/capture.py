@@ -17,6 +17,7 @@ from kernelwright.compiler.frontend.constants import collapsed, recognised
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.schedule.candidate import Names
+from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType
@@ -42,16 +43,10 @@ class Captured:
 
 def dtype_of(dtype: torch.dtype) -> DType:
     """The sketch's name of a torch dtype."""
-    import torch
-
-    table = {
-        torch.float64: DType.f64, torch.float32: DType.f32, torch.float16: DType.f16, torch.bfloat16: DType.bf16,
-        torch.int64: DType.i64, torch.int32: DType.i32, torch.int16: DType.i16, torch.int8: DType.i8, torch.uint8: DType.u8,
-        torch.bool: DType.bool,
-    }  # fmt: skip
-    if dtype not in table:
+    found = from_torch(dtype)
+    if found is None:
         raise UnsupportedOperator(str(dtype), "this dtype has no place in a sketch")
-    return table[dtype]
+    return found
 
 
 def exported(

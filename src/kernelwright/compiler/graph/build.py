@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord, flatten, unflatten
 from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 Number = float | int | bool
@@ -20,7 +21,7 @@ COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "log
 
 def const(value: Number, dtype: DType, shape: Sequence[int] = ()) -> Value:
     """One number everywhere, brought to the dtype."""
-    if dtype in v.FLOATS:
+    if dtype in FLOATS:
         value = float(value)
     elif dtype == DType.bool:
         value = bool(value)

@@ -2,7 +2,7 @@
 
 Every operator of the captured graph becomes a few of these. A value says how one element follows from elements of its sources;
 nothing is stored until the partition (design/partition.py) decides that a value is *realised* in memory. Values compare by
-identity. `dtype` is torch's dtype of the value; maths on f16 and bf16 is done in f32 (`compute_dtype`).
+identity. `dtype` is torch's dtype of the value; maths on f16 and bf16 is done in f32 (`dtype.computed`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,6 @@ from kernelwright.compiler.graph.coords import Coord
 from kernelwright.sketch.nodes import DType
 
 Coords = tuple[Coord, ...]
-FLOATS = (DType.f64, DType.f32, DType.f16, DType.bf16)
-HALVES = (DType.f16, DType.bf16)
-
-
-def compute_dtype(dtype: DType) -> DType:
-    """The dtype in which values of this dtype are computed."""
-    return DType.f32 if dtype in HALVES else dtype
 
 
 @dataclass(eq=False)

@@ -26,11 +26,12 @@ import torch
 from torch.utils import _pytree as pytree
 
 from kernelwright.compiler.lift.launches import Seen
-from kernelwright.compiler.lift.tracing import DTYPES, MODULE, Tracer
+from kernelwright.compiler.lift.tracing import MODULE, Tracer
+from kernelwright.core.dtypes import DType
 from kernelwright.core.errors import CannotLift, KernelwrightError
 from kernelwright.core.task import Task
 from kernelwright.core.task.load import load_task, seed_everything
-from kernelwright.sketch.nodes import DType
+from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.print import to_source
 from kernelwright.target import Target
 from kernelwright.workers import sandbox
@@ -275,17 +276,16 @@ def _own_inputs(call: Any, given: list[Any], tracer: Tracer) -> None:
 def _from_text(text: str) -> list[Any]:
     """`"f32[128,512], i64[16], 3, 0.5"` as tensors and numbers."""
     seed_everything(1)
-    kinds = {dtype.value: kind for kind, dtype in DTYPES.items()}
     found: list[Any] = []
     for item in re.findall(r"\w+\[[\d\s,]*\](?:\s*<\s*\d+)?|\([^)]*\)|[^,\s]+", text):
         shaped = _TENSOR.fullmatch(item)
         if shaped is None:
             found.append(ast.literal_eval(item))
             continue
-        if shaped[1] not in kinds:
-            raise CannotLift(f"unknown dtype {shaped[1]} in the inputs; known are {', '.join(kinds)}")
+        if shaped[1] not in DType.__members__:
+            raise CannotLift(f"unknown dtype {shaped[1]} in the inputs; known are {', '.join(DType.__members__)}")
         shape = [int(extent) for extent in shaped[2].split(",") if extent.strip()]
-        kind = kinds[shaped[1]]
+        kind = TORCH_DTYPE[DType(shaped[1])]
         found.append(
             torch.randn(shape).to(kind) if kind.is_floating_point else torch.randint(0, int(shaped[3] or 2), shape).to(kind)
         )

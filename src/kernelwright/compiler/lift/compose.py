@@ -19,13 +19,13 @@ from kernelwright.compiler.lift.grid import Grid
 from kernelwright.compiler.lift.launches import Buffer, Copy, Fill, Launch, Operation, Step, Trace, View, row_major
 from kernelwright.compiler.lift.program import Program, Views
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import CannotLift
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.bounds import Prover
 from kernelwright.sketch.check.declarations import bases
 from kernelwright.sketch.check.races import races
 from kernelwright.sketch.check.rules import check
-from kernelwright.sketch.dtypes import FLOATS
 from kernelwright.sketch.index.symbolic import simplify
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Sym
 from kernelwright.sketch.types import Typer

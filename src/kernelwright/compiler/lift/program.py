@@ -27,10 +27,10 @@ from kernelwright.compiler.lift.grid import Grid
 from kernelwright.compiler.lift.launches import Buffer
 from kernelwright.compiler.lift.regions import index_tile, load_slice, scalar, store_slice
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Shape, Value, elements
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import CannotLift
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.declarations import RESERVED
-from kernelwright.sketch.dtypes import FLOATS
 from kernelwright.sketch.index.symbolic import Interval, polynomial, simplify, substitute, symbols, to_index
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Sym, Tile
 
@@ -150,7 +150,7 @@ class Program:
             return value
         if not isinstance(value, Data) or value.dtype in FLOATS:
             raise self.refuse("an address is made of something that is not an integer")
-        bits = {DType.i64: 64, DType.i32: 32, DType.i16: 16, DType.i8: 8, DType.u8: 8, DType.bool: 1}[value.dtype]
+        bits = value.dtype.bits
         bound = self.bind(value, hint)
         wide = bound.node if bound.dtype is DType.i64 else nodes.Cast(bound.node, DType.i64)
         moving = [k for k, extent in enumerate(bound.actual) if extent > 1]

@@ -20,14 +20,9 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelwright.compiler.lift.launches import Buffer, Copy, Fill, Launch, Operation, Role, Step, Trace, View
+from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import CannotLift
-from kernelwright.sketch.nodes import DType
 
-DTYPES = {
-    torch.float64: DType.f64, torch.float32: DType.f32, torch.float16: DType.f16, torch.bfloat16: DType.bf16,
-    torch.int64: DType.i64, torch.int32: DType.i32, torch.int16: DType.i16, torch.int8: DType.i8, torch.uint8: DType.u8,
-    torch.bool: DType.bool,
-}  # fmt: skip
 MODULE = "kernel"
 MOST_CONSTANTS = 1 << 16
 """Elements of a table that is written into the sketch as numbers."""
@@ -78,7 +73,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
     def own(self, tensor: torch.Tensor, role: Role, name: str, source: str = "", values: tuple[Any, ...] = ()) -> None:
         """Makes a buffer of a tensor whose memory is not known yet."""
         key = tensor.untyped_storage().data_ptr()
-        if tensor.dtype not in DTYPES:
+        if (dtype := from_torch(tensor.dtype)) is None:
             raise CannotLift(f"{name} is {str(tensor.dtype).removeprefix('torch.')}, which a sketch has not")
         if not tensor.numel():
             raise CannotLift(f"{name} has no elements")
@@ -93,7 +88,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
             name,
             role,
             tuple(tensor.shape) if plain else shape,
-            DTYPES[tensor.dtype],
+            dtype,
             source,
             None if plain else tuple(order),
             values,
@@ -116,7 +111,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         if not self.knows(tensor):
             return self._constant(tensor)
         name = self._names[tensor.untyped_storage().data_ptr()]
-        if DTYPES.get(tensor.dtype) is not self.buffers[name].dtype:
+        if from_torch(tensor.dtype) is not self.buffers[name].dtype:
             raise CannotLift(f"the memory of {name} ({self.buffers[name].dtype.value}) is looked at as {tensor.dtype}")
         return View(name, tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset() - self._starts[name])
 

@@ -6,7 +6,8 @@ Operands arrive as names, literals or parenthesised text, so that no operator he
 
 from __future__ import annotations
 
-from kernelwright.compiler.lower.c_types import COMPUTED, FLOATS, HALVES, literal
+from kernelwright.compiler.lower.c_types import COMPUTED, literal
+from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.sketch.nodes import DType
 
 _FUNCTIONS = """

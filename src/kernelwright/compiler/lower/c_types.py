@@ -8,61 +8,14 @@ from __future__ import annotations
 import math
 import struct
 
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
-STORED = {
-    DType.f64: "double", DType.f32: "float", DType.f16: "uint16_t", DType.bf16: "uint16_t", DType.i64: "int64_t",
-    DType.i32: "int32_t", DType.i16: "int16_t", DType.i8: "int8_t", DType.u8: "uint8_t", DType.bool: "bool",
-}  # fmt: skip
+STORED = {dtype: dtype.c_name for dtype in DType}
 """The type of an element in memory (tensors and buffers)."""
 
 COMPUTED = STORED | {DType.f16: "float", DType.bf16: "float"}
 """The type of a value in an expression."""
-
-WIDTH = {
-    DType.f64: 8, DType.f32: 4, DType.f16: 2, DType.bf16: 2, DType.i64: 8, DType.i32: 4, DType.i16: 2, DType.i8: 1, DType.u8: 1,
-    DType.bool: 1,
-}  # fmt: skip
-
-FLOATS = frozenset({DType.f64, DType.f32, DType.f16, DType.bf16})
-HALVES = frozenset({DType.f16, DType.bf16})
-
-
-def lowest(dtype: DType) -> float | int | bool:
-    """The neutral element of max."""
-    if dtype in FLOATS:
-        return -math.inf
-    if dtype is DType.bool:
-        return False
-    return 0 if dtype is DType.u8 else -(2 ** (8 * WIDTH[dtype] - 1))
-
-
-def highest(dtype: DType) -> float | int | bool:
-    """The neutral element of min."""
-    if dtype in FLOATS:
-        return math.inf
-    if dtype is DType.bool:
-        return True
-    return 255 if dtype is DType.u8 else 2 ** (8 * WIDTH[dtype] - 1) - 1
-
-
-def neutral(op: str, dtype: DType) -> float | int | bool:
-    """What a reduction starts from."""
-    match op:
-        case "sum":
-            return False if dtype is DType.bool else 0
-        case "prod":
-            return 1
-        case "max":
-            return lowest(dtype)
-        case "min":
-            return highest(dtype)
-        case "any":
-            return False
-        case "all":
-            return True
-        case _:
-            return -math.inf  # logsumexp
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:

@@ -97,7 +97,7 @@ def _entries(sketches: Sequence[nodes.Sketch], state: State) -> list[tuple[str, 
         for tensor in sketch.tensors:
             if tensor.role == "param" and tensor.source not in names:
                 names.add(tensor.source)
-                known.append((tensor.source, _shape(sketch, tensor), shared.TORCH[tensor.dtype], False))
+                known.append((tensor.source, _shape(sketch, tensor), tensor.dtype.torch_name, False))
     return known
 
 
@@ -134,7 +134,7 @@ def _constants(sketch: nodes.Sketch, suffix: str) -> list[str]:
     for tensor in sketch.tensors:
         if tensor.role == "constant":
             numbers = repr(list(values[tensor.source])).replace("inf", "float('inf')").replace("nan", "float('nan')")
-            made = f"torch.tensor({numbers}, dtype=torch.{shared.TORCH[tensor.dtype]}).reshape({list(_shape(sketch, tensor))})"
+            made = f"torch.tensor({numbers}, dtype=torch.{tensor.dtype.torch_name}).reshape({list(_shape(sketch, tensor))})"
             out.append(f"        self.register_buffer('_{tensor.name}{suffix}', {made}, persistent=False)")
     return out
 
@@ -155,7 +155,7 @@ def _run(program: Program, suffix: str) -> list[str]:
     inputs = [tensor for tensor in sketch.tensors if tensor.role == "input"]
     for tensor in inputs:
         out.append(f"        {tensor.name} = inputs[{tensor.source}]")
-        wanted, kind = _shape(sketch, tensor), shared.TORCH[tensor.dtype]
+        wanted, kind = _shape(sketch, tensor), tensor.dtype.torch_name
         out.append(f"        if {tensor.name}.shape != {wanted} or {tensor.name}.dtype != torch.{kind}:")
         given = f"{{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}"
         text = f"argument {tensor.source} must be a {kind} tensor of shape {list(wanted)}, not {given}"
@@ -212,7 +212,7 @@ def _prepared(sketch: nodes.Sketch, once: list[Call], made: set[str], params: li
 
 def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor) -> str:
     shape = _shape(sketch, tensor)
-    return f"torch.empty({shape}, dtype=torch.{shared.TORCH[tensor.dtype]}, device=device)"
+    return f"torch.empty({shape}, dtype=torch.{tensor.dtype.torch_name}, device=device)"
 
 
 def _names(sketch: nodes.Sketch, step: Call | nodes.LibraryCall) -> tuple[str, ...]:

@@ -125,10 +125,10 @@ def scatter(
     dtype = made.dtype
     if combine != "set":
         old, old_rank = emitter._access(builder.arena.access(tensor, made.shape, target, dtype), block)
-        old = nodes.Cast(old, v.compute_dtype(dtype)) if v.compute_dtype(dtype) != dtype else old
+        old = nodes.Cast(old, dtype.computed) if dtype.computed != dtype else old
         op = "logical_or" if dtype == nodes.DType.bool and combine == "add" else combine
         tile, rank = nodes.Binary(op, old, tile), max(rank, old_rank)
-    if v.compute_dtype(dtype) != dtype:
+    if dtype.computed != dtype:
         tile = nodes.Cast(tile, dtype)
     if isinstance(tile, nodes.Number):
         tile = nodes.Full((), tile.value, dtype)

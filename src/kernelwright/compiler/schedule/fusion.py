@@ -129,7 +129,7 @@ class Operand:
             if pad != 0:
                 tile = _with_pad(tile, pad)
             tile = self._masked(tile, axes, pad)
-            return _full_shape(tile, rank, spans, v.compute_dtype(self.value.dtype))
+            return _full_shape(tile, rank, spans, self.value.dtype.computed)
 
         return load
 
@@ -162,7 +162,7 @@ class Operand:
             return tile
         value = Number(pad)
         return nodes.Where(
-            mask, tile if not isinstance(tile, Number) else nodes.Full((), tile.value, v.compute_dtype(self.value.dtype)), value
+            mask, tile if not isinstance(tile, Number) else nodes.Full((), tile.value, self.value.dtype.computed), value
         )
 
 

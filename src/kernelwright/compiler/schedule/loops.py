@@ -466,17 +466,8 @@ class Walker:
 def cost(nest: Nest, bytes_per_second: float = 3.0e10, operations_per_second: float = 2.0e10) -> float:
     """Seconds a nest should take: memory traffic or arithmetic, whichever is more."""
     everything = walk_all([value for _, value in nest.stores])
-    size = {
-        nodes.DType.f64: 8,
-        nodes.DType.i64: 8,
-        nodes.DType.f32: 4,
-        nodes.DType.i32: 4,
-        nodes.DType.f16: 2,
-        nodes.DType.bf16: 2,
-        nodes.DType.i16: 2,
-    }
     traffic = sum(
-        math.prod(a.extent for a in e.free) * size.get(e.dtype, 1)
+        math.prod(a.extent for a in e.free) * e.dtype.size
         for e in [*(t for t, _ in nest.stores), *everything]
         if e.kind == "access"
     )

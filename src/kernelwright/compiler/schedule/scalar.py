@@ -13,6 +13,7 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atom_coord
+from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.sketch.nodes import DType
 
 
@@ -95,10 +96,10 @@ class Arena:
         if inside:
             x = self._make("reduce", (op, inside), (x,), x.dtype, x.free - set(inside), value)
         if repeats != 1 and op == "sum":
-            factor = self.const(float(repeats) if x.dtype in v.FLOATS else repeats, x.dtype)
+            factor = self.const(float(repeats) if x.dtype in FLOATS else repeats, x.dtype)
             x = self.apply("mul", (x, factor), x.dtype)
         elif repeats != 1 and op == "prod":
-            x = self.apply("pow", (x, self.const(float(repeats) if x.dtype in v.FLOATS else repeats, x.dtype)), x.dtype)
+            x = self.apply("pow", (x, self.const(float(repeats) if x.dtype in FLOATS else repeats, x.dtype)), x.dtype)
         return x
 
     def arg(self, op: str, x: Expr, atom: Atom, value: v.Value | None) -> Expr:
@@ -223,7 +224,7 @@ class Tracer:
 
     def _at(self, value: v.Value, coords: v.Coords) -> Expr:
         if id(value) in self.slots:
-            return self.arena.slot(value, coords, v.compute_dtype(value.dtype))
+            return self.arena.slot(value, coords, value.dtype.computed)
         if id(value) in self.placed and id(value) not in self.pinned:
             return self._load(self.placed[id(value)], value, coords)
         handler = getattr(self, f"_{type(value).__name__.lower()}", None)
@@ -234,29 +235,29 @@ class Tracer:
 
     def _load(self, tensor: str, value: v.Value, coords: v.Coords) -> Expr:
         access = self.arena.access(tensor, value.shape, coords, value.dtype)
-        return self.arena.cast(access, v.compute_dtype(value.dtype))
+        return self.arena.cast(access, value.dtype.computed)
 
     def _leaf(self, value: v.Leaf, coords: v.Coords) -> Expr:
         return self._load(value.tensor, value, coords)
 
     def _const(self, value: v.Const, coords: v.Coords) -> Expr:
-        return self.arena.const(value.value, v.compute_dtype(value.dtype))
+        return self.arena.const(value.value, value.dtype.computed)
 
     def _position(self, value: v.Position, coords: v.Coords) -> Expr:
-        return self.arena.cast(self.arena.index(coords[value.axis]), v.compute_dtype(value.dtype))
+        return self.arena.cast(self.arena.index(coords[value.axis]), value.dtype.computed)
 
     def _map(self, value: v.Map, coords: v.Coords) -> Expr:
         args = tuple(self.at(a, aligned(coords, value.shape, a.shape)) for a in value.args)
-        dtype = v.compute_dtype(value.dtype)
+        dtype = value.dtype.computed
         if value.op == "cast":
             x = args[0]
-            if value.dtype in v.HALVES:  # an explicit conversion rounds; maths then goes on in f32
+            if value.dtype in HALVES:  # an explicit conversion rounds; maths then goes on in f32
                 return x if _already(x, value.dtype) else self.arena.cast(self.arena.cast(x, value.dtype), DType.f32)
             return self.arena.cast(x, dtype)
         if value.op == "bitcast":
             return self.arena.bitcast(args[0], dtype)
         if value.compute is not None:
-            want = v.compute_dtype(value.compute)
+            want = value.compute.computed
             first = 1 if value.op == "where" else 0
             args = args[:first] + tuple(self.arena.cast(a, want) for a in args[first:])
         return self.arena.apply(value.op, args, dtype)
@@ -270,7 +271,7 @@ class Tracer:
         for c, extent in zip(inner, source.shape, strict=True):
             low, high = c.range()
             if high < 0 or low >= extent:
-                return self.arena.const(value.fill, v.compute_dtype(value.dtype))
+                return self.arena.const(value.fill, value.dtype.computed)
             outside += [(c, "ge", 0)] if low < 0 else []
             outside += [(c, "lt", extent)] if high >= extent else []
         x = self.at(source, inner)
@@ -296,7 +297,7 @@ class Tracer:
                 inner.append(rest.pop(0))
         body = self.at(value.source, tuple(inner))
         if value.dtype != value.source.dtype and value.op in ("sum", "prod"):
-            body = self.arena.cast(body, v.compute_dtype(value.dtype))
+            body = self.arena.cast(body, value.dtype.computed)
         return self.arena.reduce(value.op, body, tuple(atoms), value)
 
     def _argreduce(self, value: v.ArgReduce, coords: v.Coords) -> Expr:

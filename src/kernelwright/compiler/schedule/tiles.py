@@ -18,34 +18,13 @@ from kernelwright.compiler.graph.coords import Atom, Coord, Datum, Div
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.compiler.schedule.separable import Separated
+from kernelwright.core.dtypes import FLOATS
+from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index.symbolic import add, mul, simplify
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
-NEUTRAL: dict[str, float | int | bool] = {
-    "sum": 0,
-    "prod": 1,
-    "max": float("-inf"),
-    "min": float("inf"),
-    "any": False,
-    "all": True,
-}
-COMBINE = {"sum": "add", "prod": "mul", "max": "maximum", "min": "minimum", "any": "logical_or", "all": "logical_and"}
-INTEGER_RANGE = {DType.i64: 63, DType.i32: 31, DType.i16: 15, DType.i8: 7}
 STEM = {"sum": "total", "prod": "product", "max": "peak", "min": "low", "any": "found", "all": "holds"}
-
-
-def neutral(op: str, dtype: DType) -> float | int | bool:
-    """The value that a reduction starts from."""
-    value = NEUTRAL[op]
-    if dtype in v.FLOATS or op in ("any", "all"):
-        return float(value) if dtype in v.FLOATS else value
-    if dtype == DType.bool:
-        return op in ("min", "prod")
-    if op in ("max", "min"):
-        low, high = (0, 255) if dtype == DType.u8 else (-(1 << INTEGER_RANGE[dtype]), (1 << INTEGER_RANGE[dtype]) - 1)
-        return low if op == "max" else high
-    return value
 
 
 @dataclass(frozen=True)
@@ -279,7 +258,7 @@ class Emitter:
 
         def fold_row(inner: Block) -> None:
             x, _ = self.tile(how.operand, inner)
-            inner.statements.append(nodes.Assign(line, nodes.Binary(COMBINE[op], nodes.Var(line), x)))
+            inner.statements.append(nodes.Assign(line, nodes.Binary(REDUCTIONS[op].step, nodes.Var(line), x)))
 
         def fold_column(inner: Block) -> None:
             at = inner.lookup(how.window)
@@ -289,7 +268,7 @@ class Emitter:
                 for d, extent in enumerate(extents)
             ]
             part = nodes.Part(nodes.Var(line), tuple(spans))
-            inner.statements.append(nodes.Assign(made, nodes.Binary(COMBINE[op], nodes.Var(made), part)))
+            inner.statements.append(nodes.Assign(made, nodes.Binary(REDUCTIONS[op].step, nodes.Var(made), part)))
 
         lines.rows.run(inside, fold_row)
         block.statements += inside.statements
@@ -363,7 +342,7 @@ class Emitter:
             axes = [a for a in e.data[1] if isinstance(block.lookup(a), Dim)]
             if axes:
                 x = nodes.Reduce(e.data[0], x, tuple(sorted(self._axis(a, block, rank) for a in axes)))
-            block.statements.append(nodes.Assign(names[0], nodes.Binary(COMBINE[e.data[0]], nodes.Var(names[0]), x)))
+            block.statements.append(nodes.Assign(names[0], nodes.Binary(REDUCTIONS[e.data[0]].step, nodes.Var(names[0]), x)))
             return
         best, where = nodes.Var(names[0]), nodes.Var(names[1])
         op, atom = e.data
@@ -382,7 +361,7 @@ class Emitter:
             block.statements.append(nodes.Assign(name, x))
             x = nodes.Var(name)
         better: Tile = nodes.Binary("gt" if op == "max" else "lt", x, best)
-        if e.args[0].dtype in v.FLOATS:  # the first NaN wins and stays; an infinite first element must win over the start value
+        if e.args[0].dtype in FLOATS:  # the first NaN wins and stays; an infinite first element must win over the start value
             fresh = nodes.Binary("logical_and", nodes.Unary("isnan", x), nodes.Unary("logical_not", nodes.Unary("isnan", best)))
             better = nodes.Binary("logical_or", better, fresh)
         flag = self.names.fresh("better")
@@ -527,9 +506,7 @@ class Emitter:
     def _access(self, e: Expr, block: Block) -> tuple[Tile, int]:
         tensor, shape, coords = e.data
         axes, dims, inside = self.region(coords, shape, block)
-        pad = (
-            None if inside and not self.always_pad else (False if e.dtype == DType.bool else 0.0 if e.dtype in v.FLOATS else 0)
-        )
+        pad = None if inside and not self.always_pad else (False if e.dtype == DType.bool else 0.0 if e.dtype in FLOATS else 0)
         return self.arranged(Load(self.declare_view(tensor, shape), axes, pad), dims)
 
     def store(self, target: Expr, value: Expr, block: Block, mode: str = "set") -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import KernelFileError, KernelwrightError, SketchError
 
 if TYPE_CHECKING:
@@ -83,10 +84,10 @@ def _inputs(path: str) -> str:
     import torch
     from torch.utils import _pytree as pytree
 
-    from kernelwright.compiler.lift.tracing import DTYPES
-
     leaves = pytree.tree_leaves(_cases(path)[0]["inputs"])
-    return ", ".join(f"{DTYPES[x.dtype].value}[{','.join(map(str, x.shape))}]" for x in leaves if isinstance(x, torch.Tensor))
+    return ", ".join(
+        f"{from_torch(x.dtype) or x.dtype}[{','.join(map(str, x.shape))}]" for x in leaves if isinstance(x, torch.Tensor)
+    )
 
 
 def _compare(path: str, texts: Sequence[str]) -> int:

@@ -18,7 +18,6 @@ from kernelwright.target import Target
 BLOCK_BYTES = 32
 MOST_PROGRAMS = 65535
 """Programs in one launch that Ascend's runtime accepts."""
-WIDTHS = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1}
 
 
 class NotOnDevice(KernelwrightError):
@@ -41,7 +40,7 @@ def _ascend(sketch: Sketch, sheet: Target) -> list[str]:
     sizes = {s.name: s.value for s in sketch.sizes} | {t.name: t.value for t in sketch.tunables}
     for tensor in sketch.tensors:
         shape = [int(evaluate(extent, sizes)) for extent in tensor.shape]
-        row = (shape[-1] if shape else 1) * WIDTHS[tensor.dtype.value]
+        row = (shape[-1] if shape else 1) * tensor.dtype.size
         if row % BLOCK_BYTES and math.prod(shape) > 1:
             remarks.append(
                 f"rows of {tensor.name} are {row} bytes, no multiple of {BLOCK_BYTES}: their copies are not aligned on Ascend"

@@ -17,11 +17,6 @@ from kernelwright.sketch.index.symbolic import evaluate
 from kernelwright.sketch.print import to_source
 from kernelwright.sketch.walk import children, roots, statements, subtiles
 
-SHORT = {
-    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int64": "i64", "int32": "i32", "int16": "i16",
-    "int8": "i8", "uint8": "u8", "bool": "bool",
-}  # fmt: skip
-
 _TASK = '''"""What {name} computes, as its sketch says it; made by kernelwright migrate."""
 import torch
 
@@ -121,8 +116,6 @@ def require_fit(text: str, sketch: nodes.Sketch) -> None:
 
 def _complete(sketches: Sequence[nodes.Sketch], state: Sequence[Entry]) -> list[Entry]:
     """The state given, and parameters that only a sketch names."""
-    from kernelwright.compiler.backends.cpp.forward import TORCH
-
     known = list(state)
     names = {entry[0] for entry in known}
     for sketch in sketches:
@@ -131,7 +124,7 @@ def _complete(sketches: Sequence[nodes.Sketch], state: Sequence[Entry]) -> list[
             if tensor.role == "param" and tensor.source not in names:
                 names.add(tensor.source)
                 shape = tuple(int(evaluate(i, sizes)) for i in tensor.shape)
-                known.append((tensor.source, shape, TORCH[tensor.dtype], False))
+                known.append((tensor.source, shape, tensor.dtype.torch_name, False))
     return known
 
 

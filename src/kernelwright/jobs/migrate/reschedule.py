@@ -28,7 +28,6 @@ from kernelwright.sketch.nodes import For, Int, Kernel, Sketch
 from kernelwright.sketch.walk import roots, statements, subtiles
 from kernelwright.target import Target
 
-BYTES = {"f64": 8, "f32": 4, "f16": 2, "bf16": 2, "i64": 8, "i32": 4, "i16": 2, "i8": 1, "u8": 1, "bool": 1}
 STATIC_SHARED = 44 * 1024
 """What the CUDA-C coder uses of the 48 KiB that every block may have without asking."""
 TENSOR_CORE = 16
@@ -180,7 +179,7 @@ def _extents(product: nodes.Gemm, typing: Typing, sizes: dict[str, int]) -> tupl
 
 def _bytes(tile: nodes.Tile, typing: Typing, sizes: dict[str, int]) -> int:
     count = math.prod(int(evaluate(i, sizes)) for i in typing.shape_of(tile))
-    return count * BYTES[typing.dtype_of(tile).value]
+    return count * typing.dtype_of(tile).size
 
 
 def _iterations(body: Sequence[nodes.Statement], sizes: dict[str, int]) -> int | None:

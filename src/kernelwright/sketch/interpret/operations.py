@@ -11,14 +11,12 @@ from collections.abc import Callable
 import torch
 
 from kernelwright.core.errors import SketchError
+from kernelwright.core.operations import neutral
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType
 
-TORCH_DTYPE = {
-    DType.f64: torch.float64, DType.f32: torch.float32, DType.f16: torch.float16, DType.bf16: torch.bfloat16,
-    DType.i64: torch.int64, DType.i32: torch.int32, DType.i16: torch.int16, DType.i8: torch.int8, DType.u8: torch.uint8,
-    DType.bool: torch.bool,
-}  # fmt: skip
+TORCH_DTYPE: dict[DType, torch.dtype] = {dtype: getattr(torch, dtype.torch_name) for dtype in DType}
+DTYPE = {found: dtype for dtype, found in TORCH_DTYPE.items()}
 HALVES = (torch.float16, torch.bfloat16)
 
 _UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -58,32 +56,13 @@ def binary(op: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return _BINARY[op](a, b)
 
 
-def neutral(op: str, dtype: torch.dtype) -> float | int | bool:
-    """What a reduction of nothing gives."""
-    match op:
-        case "sum":
-            return 0
-        case "prod":
-            return 1
-        case "any":
-            return False
-        case "all":
-            return True
-        case "logsumexp":
-            return float("-inf")
-    if dtype.is_floating_point:
-        return float("-inf") if op == "max" else float("inf")
-    info = torch.iinfo(dtype)
-    return int(info.min if op == "max" else info.max)
-
-
 def reduce(op: str, x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:
     """A reduction that keeps the reduced axes and the dtype."""
     if not axes:
         return x
     if any(x.shape[axis] == 0 for axis in axes):
         shape = [1 if axis in axes else extent for axis, extent in enumerate(x.shape)]
-        return torch.full(shape, neutral(op, x.dtype), dtype=x.dtype)
+        return torch.full(shape, neutral(op, DTYPE[x.dtype]), dtype=x.dtype)
     match op:
         case "sum":
             return torch.sum(x, dim=axes, keepdim=True, dtype=x.dtype)
@@ -126,7 +105,7 @@ def scan(op: str, x: torch.Tensor, axis: int, reverse: bool, exclusive: bool) ->
         case _:
             raise SketchError(f"unknown scan scan_{op}")
     if exclusive:
-        first = torch.full_like(done.narrow(axis, 0, 1), neutral(op, x.dtype))
+        first = torch.full_like(done.narrow(axis, 0, 1), neutral(op, DTYPE[x.dtype]))
         done = torch.cat([first, done.narrow(axis, 0, x.shape[axis] - 1)], dim=axis)
     return torch.flip(done, (axis,)) if reverse else done
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.backends.cpp.elements import Place
 from kernelwright.compiler.backends.cpp.materialize import cost_of
 from kernelwright.compiler.backends.cpp.roots import Loop
-from kernelwright.compiler.lower.c_types import WIDTH
 from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def picked_rows(nest: Nest, inner: Loop, start: str) -> list[str]:
         if place.writes or row is None or extent is None:
             continue
         share = -(-row // extent)
-        if share > LINE_BYTES // WIDTH[place.width] or not ROW_BYTES[0] <= row * WIDTH[place.width] <= ROW_BYTES[1]:
+        if share > LINE_BYTES // place.width.size or not ROW_BYTES[0] <= row * place.width.size <= ROW_BYTES[1]:
             continue  # most lines of the row would be read for nothing
         picks = {name: poly(0) for name in place.offset.names if name.startswith("@")}
         offset = place.offset.substitute(picks | {var: then}) + poly(start) * share
@@ -129,7 +128,7 @@ def _next_rows(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Next
     var, step, then = nest.around.ahead
     fetched: set[str] = set()
     for place in nest.elems.places:
-        width = WIDTH[place.width]
+        width = place.width.size
         unit, move = place.offset.coefficient(inner.var), place.offset.coefficient(var)
         read_before = place.memory in nest.around.touched and place.memory not in fetched and not place.writes
         if not read_before or unit is None or unit.constant != 1 or move is None or not move.constant:
@@ -147,7 +146,7 @@ def _further_on(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Ahe
     if _busy(nest):
         return
     large = {
-        tensor.pointer for tensor in nest.around.tensors.values() if _bytes(tensor.shape, WIDTH[tensor.dtype]) >= LARGE_BYTES
+        tensor.pointer for tensor in nest.around.tensors.values() if _bytes(tensor.shape, tensor.dtype.size) >= LARGE_BYTES
     }
     reads = [place for place in dict.fromkeys(nest.elems.places) if not place.writes and place.memory in large]
     for place in reads:
@@ -158,7 +157,7 @@ def _further_on(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Ahe
         following = place.offset + distance
         others = [other.offset for other in reads if other is not place and other.memory == place.memory]
         apart = [(following - other).constant for other in others]
-        near = LINE_BYTES // WIDTH[place.width]
+        near = LINE_BYTES // place.width.size
         if any(gap is not None and abs(gap) < near for gap in apart):
             continue  # another load of this very step reads it
         yield Ahead.of(place.memory, _lines(place, following.substitute({inner.var: poly(start)}), count))
@@ -174,7 +173,7 @@ def _distance(nest: Nest, inner: Loop, place: Place, beside: int) -> int | None:
     `beside` it read now will be next (16 rows of 2 KB, 1 MB apart, and then the next 16: 0.58 ms without, 0.40 ms with the neighbour of
     each fetched); None if there is none, or it moves in a way that is not known."""
     unit = place.offset.coefficient(inner.var)
-    width = WIDTH[place.width]
+    width = place.width.size
     extent = inner.extent.constant
     if unit is None or unit.constant != 1 or extent is None or nest.around.ahead is None:
         return None
@@ -204,5 +203,5 @@ def _bytes(shape: tuple[Poly, ...], width: int) -> int:
 
 
 def _lines(place: Place, offset: Poly, count: str) -> str:
-    loop = f"for (int64_t next = 0; next < {count}; next += {LINE_BYTES // WIDTH[place.width]})"
+    loop = f"for (int64_t next = 0; next < {count}; next += {LINE_BYTES // place.width.size})"
     return f"{loop} __builtin_prefetch(&{place.memory}[{to_c(offset + poly('next'))}], 0, 2);"

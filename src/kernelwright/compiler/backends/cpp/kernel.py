@@ -17,7 +17,7 @@ from kernelwright.compiler.backends.cpp.materialize import decide
 from kernelwright.compiler.backends.cpp.nest import Surroundings
 from kernelwright.compiler.backends.cpp.prelude_sections import prelude
 from kernelwright.compiler.backends.cpp.schedule import Scheduler
-from kernelwright.compiler.lower.c_types import STORED, WIDTH
+from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
@@ -174,7 +174,7 @@ def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
     sizes |= {t.name: poly(t.value) for t in sketch.tunables}
     touched: dict[str, int] = {}
     for tensor in sketch.tensors:
-        size = poly(WIDTH[tensor.dtype])
+        size = poly(tensor.dtype.size)
         for extent in tensor.shape:
             size = size * from_index(extent, sizes)
         if tensor.role != "view":

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.transposed import turn_of, turns_sums
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import FLOATS
 from kernelwright.compiler.lower.stacks import members, short_axes
 from kernelwright.compiler.lower.tile_values import (
     HEAVY,
@@ -25,6 +24,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 SHORT_ROW = 8

@@ -177,7 +177,7 @@ def _complete(sketches: Sequence[nodes.Sketch], state: State) -> list[tuple[str,
             if tensor.role == "param" and tensor.source not in names:
                 names.add(tensor.source)
                 shape = tuple(forward.number(i, sizes) for i in tensor.shape)
-                known.append((tensor.source, shape, forward.TORCH[tensor.dtype], False))
+                known.append((tensor.source, shape, tensor.dtype.torch_name, False))
     return known
 
 

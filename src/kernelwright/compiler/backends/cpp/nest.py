@@ -14,8 +14,9 @@ from kernelwright.compiler.backends.cpp.merging import run_together
 from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
 from kernelwright.compiler.backends.cpp.vectors import VectorBody, begin_lanes, end_lanes
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import COMPUTED, STORED, WIDTH, literal, neutral
+from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_values import PickAccess, Storage, Value
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
@@ -280,7 +281,7 @@ class Nest:
     def whole_lines(self, offset: Poly, dtype: DType) -> bool:
         """True if every row of a store fills whole lines of the cache; outputs themselves begin at one."""
         inner = self.loops[-1]
-        line = LINE_BYTES // WIDTH[dtype]
+        line = LINE_BYTES // dtype.size
         steps = self.around.steps
         moves = {name: (offset.coefficient(name), steps.get(name, poly(1))) for name in offset.names if name != inner.var}
         apart = [None if factor is None else (factor * step).constant for factor, step in moves.values()]
@@ -429,7 +430,7 @@ class Nest:
         if inner is self.loops[-1] and (vectors := VectorBody(self)).fits():
             self.write_vector_rows(vectors, free, bound)
             return
-        widest = max(WIDTH[r.value.dtype] for r in folds)
+        widest = max(r.value.dtype.size for r in folds)
         light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
         lanes = max(4, (2 if light else 1) * self.around.knobs.lane_bytes // max(widest, 2))
         extent = inner.extent.constant

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.backends.cpp import bf16_products, gemm
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest
-from kernelwright.compiler.lower.c_types import WIDTH
 from kernelwright.compiler.lower.tile_values import VIEWS, Carried, LoopEffect, Storage, Value
 from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
@@ -164,7 +163,7 @@ def product(scheduler: Scheduler, value: Value) -> None:
 def several(scheduler: Scheduler, value: Value) -> None:
     """As many products as the leading axis has, one call each; operands in place or computed."""
     a, b = value.args
-    panel = 64 // WIDTH[value.dtype]
+    panel = 64 // value.dtype.size
     views = []
     for operand, in_place in ((a, True), (b, False)):
         root = root_of(operand)
@@ -182,7 +181,7 @@ def several(scheduler: Scheduler, value: Value) -> None:
     left, right = views
     pitch = combine("//", value.shape[2] + panel - 1, poly(panel)) * panel
     rows = value.shape[1]
-    if (rows * pitch * WIDTH[value.dtype]).constant in range(0, 1 << 31, PLANES_MEET):
+    if (rows * pitch * value.dtype.size).constant in range(0, 1 << 31, PLANES_MEET):
         rows = rows + 1
     target = Storage(scheduler.builder.fresh(value.name or "products"), value.shape, value.dtype, pitch, rows)
     scheduler.declare_storage(target)
@@ -252,7 +251,7 @@ def first_sum(scheduler: Scheduler, loop: LoopEffect, item: Carried) -> str | No
 
 def _covered(scheduler: Scheduler, operand: Value, value: Value, axis: int) -> Poly | None:
     """How much of a product's axis an operand reaches where it is read in place; None: it is computed, and reaches all of it."""
-    panels = panels_in_memory(scheduler, operand, value, 64 // WIDTH[value.dtype]) if axis else None
+    panels = panels_in_memory(scheduler, operand, value, 64 // value.dtype.size) if axis else None
     if panels is not None:
         return panels.columns
     found = view(scheduler, operand, value.dtype)
@@ -284,7 +283,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
     step = found.column.constant
     rows = a.shape[0].constant
     copying = scheduler.around.knobs.copy_left
-    far = step is None or step * WIDTH[a.dtype] >= FAR_BYTES or copying == 2
+    far = step is None or step * a.dtype.size >= FAR_BYTES or copying == 2
     many = rows is None or rows > CodegenOptions.pack_above_rows
     if copying and found.storage is None and found.row.constant == 1 and far and many:
         # turned in memory; a block of registers has at most 12 rows
@@ -298,7 +297,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
 
 def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
     """B in place, as panels that a kernel before this one arranged, or copied or computed into panels."""
-    panel = 64 // WIDTH[gemm_value.dtype]
+    panel = 64 // gemm_value.dtype.size
     arranged = panels_in_memory(scheduler, b, gemm_value, panel)
     if arranged is not None:
         return arranged
@@ -312,7 +311,7 @@ def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
             return Right(found.pointer(), to_c(found.row), "", found.rows, found.columns)
     if found is not None and 1 in (found.column.constant, found.row.constant) and not (few and found.column.constant != 1):
         if found.column.constant != 1:
-            panels = buffer(scheduler, "panels", (depth, poly(WIDEST_STRIP // WIDTH[gemm_value.dtype])), gemm_value)
+            panels = buffer(scheduler, "panels", (depth, poly(WIDEST_STRIP // gemm_value.dtype.size)), gemm_value)
             return Right(found.pointer(), str(panel), to_c(found.column), found.rows, found.columns, panels.name)
         width = combine("//", columns + panel - 1, poly(panel)) * panel
         panels = buffer(scheduler, "panels", (depth, width), gemm_value)

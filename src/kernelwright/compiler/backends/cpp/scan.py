@@ -14,8 +14,10 @@ from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, 
 from kernelwright.compiler.backends.cpp.nest import Nest
 from kernelwright.compiler.backends.cpp.reach import reads
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import COMPUTED, FLOATS, WIDTH, literal, neutral
+from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.compiler.lower.tile_values import HEAVY, PickAccess, SpanAccess, Storage, StoreEffect, Value
+from kernelwright.core.dtypes import FLOATS
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
@@ -233,7 +235,7 @@ def _fetches(job: _Job, begin: str) -> list[str]:
     for place in dict.fromkeys(job.elements.places):
         step = place.offset.coefficient(var)
         if place.memory in tensors and not place.writes and step is not None and step.constant in (1, -1):
-            line = 64 // WIDTH[place.width]
+            line = 64 // place.width.size
             following = place.offset.substitute({var: poly(begin) + ahead + poly("next")})
             loop = f"for (int64_t next = 0; next < {PIECE}; next += {line})"
             out.append(f"{loop} __builtin_prefetch(&{place.memory}[{to_c(following)}]);")

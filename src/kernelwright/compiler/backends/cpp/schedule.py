@@ -15,7 +15,7 @@ from kernelwright.compiler.backends.cpp.materialize import Usage, cost_of
 from kernelwright.compiler.backends.cpp.nest import Fill, Fold, Nest, Put, Root, Surroundings
 from kernelwright.compiler.backends.cpp.reach import only_straight, reads, reads_straight
 from kernelwright.compiler.backends.cpp.transposed import turn_of, turns_sums
-from kernelwright.compiler.lower.c_types import STORED, WIDTH
+from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.stacks import short_axes
 from kernelwright.compiler.lower.tile_graph import GraphBuilder
 from kernelwright.compiler.lower.tile_values import (
@@ -234,9 +234,9 @@ class Scheduler:
         kind = STORED[storage.dtype]
         self.around.taken.add(storage.name)
         if self.pads_rows and len(storage.shape) == 2 and (storage.shape[1].constant or 2) >= self.pads_rows:
-            group = 64 // WIDTH[storage.dtype]
+            group = 64 // storage.dtype.size
             storage.pitch = combine("//", storage.shape[1] + group - 1, poly(group)) * group
-            if (storage.pitch * WIDTH[storage.dtype]).constant in range(ROWS_MEET, 1 << 31, ROWS_MEET) and _many(
+            if (storage.pitch * storage.dtype.size).constant in range(ROWS_MEET, 1 << 31, ROWS_MEET) and _many(
                 storage.shape[0]
             ):
                 storage.pitch = storage.pitch + group
@@ -247,7 +247,7 @@ class Scheduler:
         for extent in storage.extents:
             size = size * extent
         count = size.constant
-        if count is not None and count * WIDTH[storage.dtype] <= STACK_BYTES:
+        if count is not None and count * storage.dtype.size <= STACK_BYTES:
             self.out.append(f"alignas(64) {kind} {storage.name}[{max(count, 1)}];")
             return
         self.scratch.append(storage)

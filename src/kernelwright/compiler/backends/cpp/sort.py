@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.backends.cpp.elements import Elements
 from kernelwright.compiler.backends.cpp.nest import Nest
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import FLOATS
 from kernelwright.compiler.lower.tile_values import SpanAccess, Storage, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 from kernelwright.sketch.nodes import DType
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from kernelwright.compiler.backends.cpp.elements import TensorPlace
-from kernelwright.compiler.lower.c_types import WIDTH
 from kernelwright.compiler.lower.tile_values import (
     Access,
     AtAccess,
@@ -138,7 +137,7 @@ def _walk(tensor: TensorPlace, axes: tuple[Access, ...], chain: list[LoopEffect]
     inner = high.constant - low.constant
     if inner:  # loops inside walk on: what they touch altogether counts
         count = min(inner + span, count * (inner // span + 1))
-    return _Walk(tuple(moves), low.constant, high.constant + span - 1, count, WIDTH[tensor.dtype])
+    return _Walk(tuple(moves), low.constant, high.constant + span - 1, count, tensor.dtype.size)
 
 
 def _stores(block: Block) -> list[tuple[str, tuple[Access, ...]]]:

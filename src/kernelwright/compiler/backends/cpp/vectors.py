@@ -15,7 +15,8 @@ from kernelwright.compiler.backends.cpp.elements import Elements, Scalar, fill
 from kernelwright.compiler.backends.cpp.fetch import fetches
 from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import literal, neutral
+from kernelwright.compiler.lower.c_types import literal
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, to_c
 from kernelwright.sketch.nodes import DType
 

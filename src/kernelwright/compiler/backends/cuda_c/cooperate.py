@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, Scalar
 from kernelwright.compiler.backends.cpp.nest import Fill, Fold, Nest, Put, Root
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import COMPUTED, HALVES, STORED, literal, neutral
+from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
+from kernelwright.core.dtypes import HALVES
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 from kernelwright.sketch.nodes import DType
 

@@ -13,7 +13,7 @@ from typing import ClassVar
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest, Put
 from kernelwright.compiler.backends.cpp.schedule import Scheduler, _affine, _head, _region_shape
 from kernelwright.compiler.backends.cuda_c import cooperate, special, tile_product
-from kernelwright.compiler.lower.c_types import STORED, WIDTH
+from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, Storage, StoreEffect, Value
 from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 
@@ -82,14 +82,14 @@ class BlockScheduler(Scheduler):
         for extent in storage.extents:
             size = size * extent
         count = size.constant
-        bytes_ = None if count is None else (count * WIDTH[storage.dtype] + 15) // 16 * 16
+        bytes_ = None if count is None else (count * storage.dtype.size + 15) // 16 * 16
         if bytes_ is not None and self.shared + bytes_ <= self.shared_bytes:
             self.shared += bytes_
             self.out.append(f"__shared__ __align__(16) {kind} {storage.name}[{max(count or 1, 1)}];")
             return
         offset = to_c(self.scratch_bytes)
         self.out.append(f"{kind}* const {storage.name} = reinterpret_cast<{kind}*>(scratch_of_block + {offset});")
-        self.scratch_bytes = self.scratch_bytes + _rounded(size * WIDTH[storage.dtype])
+        self.scratch_bytes = self.scratch_bytes + _rounded(size * storage.dtype.size)
 
     # ------------------------------------------------------------ effects
 

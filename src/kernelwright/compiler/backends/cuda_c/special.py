@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.backends.cpp.elements import Elements, Lines
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_types import COMPUTED, FLOATS, STORED, literal, neutral
+from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_values import Storage, Value
+from kernelwright.core.dtypes import FLOATS
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, poly, to_c
 
 if TYPE_CHECKING:

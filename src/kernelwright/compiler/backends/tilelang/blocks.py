@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kernelwright.compiler.backends.tilelang.lines import ElementWriter
-from kernelwright.compiler.backends.tilelang.op_table import TYPE
 from kernelwright.compiler.backends.tilelang.tiles import Block
 from kernelwright.compiler.backends.triton import launch as triton
 from kernelwright.compiler.backends.triton import plan as planning
@@ -79,7 +78,9 @@ class _Build(triton._Build):
         name = self._name()
         tensors = self._tensors()
         sizes = block.out.constants
-        heads = ", ".join(f'{place.pointer}: T.Tensor({_tuple(place.shape)}, "{TYPE[place.dtype]}")' for _, place in tensors)
+        heads = ", ".join(
+            f'{place.pointer}: T.Tensor({_tuple(place.shape)}, "{place.dtype.torch_name}")' for _, place in tensors
+        )
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
         constants = f"    {', '.join(sizes)} = {', '.join(map(str, sizes.values()))}\n" if sizes else ""
         body = [

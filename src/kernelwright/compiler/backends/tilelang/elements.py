@@ -84,7 +84,7 @@ class Elements(Program):
                 return self.out.apply(op_table.cast("{0}", value.args[0].dtype, value.dtype), [operand], value.dtype, hint)
             case "bitcast":
                 operand = self.of(value.args[0], index)
-                return self.out.apply(f'T.reinterpret({{0}}, "{op_table.TYPE[value.dtype]}")', [operand], value.dtype, hint)
+                return self.out.apply(f'T.reinterpret({{0}}, "{value.dtype.torch_name}")', [operand], value.dtype, hint)
             case "permute" | "squeeze" | "unsqueeze" | "expand" | "part" | "reshape":
                 return self.of(value.args[0], self.viewed(value, index))
         raise SketchError(f"TileLang has no {value.op}")
@@ -173,7 +173,7 @@ class Elements(Program):
         """A copy of a fragment in shared memory, made before the loop that reads it."""
         key = ("exposed", kept.expr.text)
         if key not in self.out.known:
-            kind = "int32" if kept.expr.text in self.flags else op_table.TYPE[kept.expr.dtype]
+            kind = "int32" if kept.expr.text in self.flags else kept.expr.dtype.torch_name
             name = self.out.allocate("shared", f"{kept.expr.text}_shared", kept.expr.dims, kind)
             self.out.line(f"T.copy({kept.expr.text}, {name})", self.out.depth - 1)
             self.out.known[key] = Expr(name, (), kept.expr.dtype, self.out.depth - 1)

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 import math
 
-from kernelwright.compiler.lower.c_types import FLOATS, HALVES
+from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
-TYPE = {
-    DType.f64: "float64", DType.f32: "float32", DType.f16: "float16", DType.bf16: "bfloat16", DType.i64: "int64", DType.i32: "int32",
-    DType.i16: "int16", DType.i8: "int8", DType.u8: "uint8", DType.bool: "bool",
-}  # fmt: skip
 _LANGUAGE = {
     "exp": "T.exp", "exp2": "T.exp2", "log": "T.log", "log2": "T.log2", "log10": "T.log10", "sin": "T.sin", "cos": "T.cos",
     "tan": "T.tan", "sinh": "T.sinh", "cosh": "T.cosh", "tanh": "T.tanh", "atan": "T.atan", "erf": "T.erf", "floor": "T.floor",
@@ -32,7 +28,7 @@ _TESTS = frozenset({"isnan", "isinf", "logical_not"})
 
 def number(value: float | int | bool, dtype: DType) -> str:
     """A literal with its dtype."""
-    name = TYPE[dtype]
+    name = dtype.torch_name
     if dtype is DType.bool:
         return f"T.bool({bool(value)})"
     if dtype not in FLOATS:
@@ -50,7 +46,7 @@ def cast(x: str, source: DType, goal: DType) -> str:
         return x
     if goal is DType.bool:
         return f"({x} != {number(0, source)})"
-    return f'T.cast({x}, "{TYPE[goal]}")'
+    return f'T.cast({x}, "{goal.torch_name}")'
 
 
 def unary(op: str, x: str, dtype: DType) -> str:
@@ -88,9 +84,9 @@ def _unary(op: str, x: str, dtype: DType) -> str:
 
 def _cuda(op: str, dtype: DType, *args: str) -> str:
     if op not in _CUDA or dtype not in (DType.f32, DType.f64):
-        raise SketchError(f"TileLang has no function for {op} of {TYPE[dtype]}")
+        raise SketchError(f"TileLang has no function for {op} of {dtype.torch_name}")
     symbol = f"{op}f" if dtype is DType.f32 else op
-    return f'T.call_extern("{TYPE[dtype]}", "{symbol}", {", ".join(args)})'
+    return f'T.call_extern("{dtype.torch_name}", "{symbol}", {", ".join(args)})'
 
 
 def binary(op: str, a: str, b: str, dtype: DType) -> str:
@@ -121,7 +117,7 @@ def _binary(op: str, a: str, b: str, dtype: DType) -> str:
     if dtype is DType.bool:
         op = {"add": "or", "mul": "and", "eq": "eq", "ne": "xor"}.get(op, op)
     if op not in _SIGNS:
-        raise SketchError(f"TileLang has no {op} of {TYPE[dtype]}")
+        raise SketchError(f"TileLang has no {op} of {dtype.torch_name}")
     return f"({a} {_SIGNS[op]} {b})"
 
 

@@ -14,9 +14,10 @@ from kernelwright.compiler.backends.triton.dots import _index
 from kernelwright.compiler.backends.triton.lines import Expr, Name
 from kernelwright.compiler.backends.triton.program import _outer_values
 from kernelwright.compiler.backends.triton.tiles import Index, Kept, extents, fitting
-from kernelwright.compiler.lower.c_types import FLOATS, neutral
 from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, StoreEffect, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import SketchError
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
@@ -43,7 +44,7 @@ class Block(Elements):
         self.out.close_around(dims)
 
     def tile(self, value: Value | None, hint: str, dims: tuple[str, ...], dtype: DType, kind: str = "fragment") -> str:
-        return self.out.allocate(kind, (value.name if value is not None else "") or hint, dims, op_table.TYPE[dtype])
+        return self.out.allocate(kind, (value.name if value is not None else "") or hint, dims, dtype.torch_name)
 
     def kept_as(self, name: str, value: Value, axes: tuple[str, ...], dims: tuple[str, ...]) -> Kept:
         return Kept(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
@@ -144,7 +145,7 @@ class Block(Elements):
 
     def _fold_in_order(self, op: str, name: str, smaller: str, dims: tuple[str, ...], dim: str, dtype: DType) -> None:
         """A reduction that TileLang lacks: one after another, through shared memory."""
-        whole = self.out.allocate("shared", f"{name}_shared", dims, op_table.TYPE[dtype])
+        whole = self.out.allocate("shared", f"{name}_shared", dims, dtype.torch_name)
         self.out.line(f"T.copy({name}, {whole})")
         left = tuple(other for other in dims if other != dim)
         self.fill(smaller, left, lambda: Expr(op_table.number(neutral(op, dtype), dtype), (), dtype, 0))
@@ -204,7 +205,7 @@ class Block(Elements):
     ) -> tuple[str, str, bool]:  # fmt: skip
         """An operand in shared memory, its lower half if it is fp32, and whether it lies there transposed, as it does in global
         memory."""
-        hint, kind = f"{value.name or hint}_shared", op_table.TYPE[value.dtype]
+        hint, kind = f"{value.name or hint}_shared", value.dtype.torch_name
         source, order = self._box(value, _index(axes), dims, inner) or ("", dims)
         name, low = self.out.allocate("shared", hint, order, kind), ""
         if value.dtype is DType.f32:
@@ -353,7 +354,7 @@ class Block(Elements):
         if not own:
             self.fill(name, dims, lambda: Expr("0", (), DType.i32, 0))
             return self.kept_as(name, value, axes, dims)
-        keys = self.out.allocate("shared", "keys", dims, op_table.TYPE[x.dtype])
+        keys = self.out.allocate("shared", "keys", dims, x.dtype.torch_name)
         rank = self.out.allocate("fragment", "rank", dims, "int32")
         self.fill(keys, dims, lambda: self.of(x, _index(axes)))
         self.fill(rank, dims, lambda: Expr("0", (), DType.i32, 0))
@@ -427,7 +428,7 @@ class Block(Elements):
             assert final is not None
             name = kept.expr.text
             if len(changed) > 1:
-                name = self.out.allocate("fragment", f"{name}_next", kept.expr.dims, op_table.TYPE[kept.expr.dtype])
+                name = self.out.allocate("fragment", f"{name}_next", kept.expr.dims, kept.expr.dtype.torch_name)
                 later.append(f"T.copy({name}, {kept.expr.text})")
             index: Index = fitting(final, self._index(kept))
             self.fill(name, kept.expr.dims, lambda final=final, index=index: self.of(final, index))  # type: ignore[misc]
@@ -443,7 +444,7 @@ class Block(Elements):
         axes = tuple(self.dimension(f"c_{storage.name}_{axis}", extent) for axis, extent in enumerate(shape))
         dims = self.axis_dims(axes)
         index = tuple(poly(dim) if dim else poly(0) for dim in axes)
-        name = self.out.allocate("fragment", item.name, dims, op_table.TYPE[storage.dtype])
+        name = self.out.allocate("fragment", item.name, dims, storage.dtype.torch_name)
         initial = item.initial
         if initial is not None:
             self.prepare(initial)

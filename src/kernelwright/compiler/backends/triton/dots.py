@@ -12,9 +12,10 @@ from kernelwright.compiler.backends.triton import op_table
 from kernelwright.compiler.backends.triton.lines import Expr, Name
 from kernelwright.compiler.backends.triton.plan import DEPTH
 from kernelwright.compiler.backends.triton.tiles import Index, Kept, Tiles, extents
-from kernelwright.compiler.lower.c_types import FLOATS, neutral
 from kernelwright.compiler.lower.tile_values import Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import SketchError
+from kernelwright.core.operations import neutral
 from kernelwright.sketch.index.polynomial import Poly, combine, poly
 from kernelwright.sketch.nodes import DType
 

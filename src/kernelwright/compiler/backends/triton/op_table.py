@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import math
 
-from kernelwright.compiler.lower.c_types import FLOATS, HALVES
+from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
-TYPE = {
-    DType.f64: "tl.float64", DType.f32: "tl.float32", DType.f16: "tl.float16", DType.bf16: "tl.bfloat16", DType.i64: "tl.int64",
-    DType.i32: "tl.int32", DType.i16: "tl.int16", DType.i8: "tl.int8", DType.u8: "tl.uint8", DType.bool: "tl.int1",
-}  # fmt: skip
+TYPE = {dtype: f"tl.{dtype.torch_name}" for dtype in DType} | {DType.bool: "tl.int1"}
 
 _LANGUAGE = {
     "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sin": "tl.sin", "cos": "tl.cos", "erf": "tl.erf",

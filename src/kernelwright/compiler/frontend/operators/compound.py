@@ -21,7 +21,7 @@ from kernelwright.sketch.nodes import DType
 @rule("hypot")
 def hypot(out: Result, x: Value, y: Value) -> Value:
     """Scaled by the larger side, so that squares neither overflow nor vanish."""
-    dtype = v.compute_dtype(out.dtype)
+    dtype = out.dtype.computed
     x, y = (b.apply("abs", b.cast(side, dtype)) for side in (x, y))
     large, small = b.apply("maximum", x, y), b.apply("minimum", x, y)
     flat = b.apply("logical_or", b.apply("eq", large, 0.0), b.apply("isinf", large))

@@ -10,6 +10,7 @@ from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord
 from kernelwright.compiler.graph.values import Gather, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 Read = Callable[[int, v.Coords, int], Coord]
@@ -77,7 +78,7 @@ def bucket(out: Result, edges: Value, x: Value, right: bool) -> Value:
     wide = b.unsqueeze(x, rank)
     if len(edges.shape) > 1:
         edges = b.unsqueeze(edges, rank - 1)
-    dtype = x.dtype if x.dtype in v.FLOATS or edges.dtype not in v.FLOATS else edges.dtype
+    dtype = x.dtype if x.dtype in FLOATS or edges.dtype not in FLOATS else edges.dtype
     below = b.apply("le" if right else "lt", edges, wide, dtype=DType.bool, compute=dtype)
     return b.cast(b.fold("sum", b.cast(below, DType.i64), (rank,)), out.dtype)
 

@@ -71,7 +71,7 @@ def layer_norm(
 @rule("rms_norm", "_fused_rms_norm")
 def rms_norm(out: Any, x: Value, shape: Sequence[int], weight: Value | None = None, eps: float | None = None) -> Any:
     axes = tuple(range(len(x.shape) - len(shape), len(x.shape)))
-    eps = eps if eps is not None else {DType.f64: 2.0**-52, DType.f16: 2.0**-10, DType.bf16: 2.0**-7}.get(x.dtype, 2.0**-23)
+    eps = eps if eps is not None else (x.dtype if x.dtype.is_float else DType.f32).epsilon
     scale = b.apply("rsqrt", b.add(b.mean(b.mul(x, x), axes, keep=True), eps))
     y = affine(b.mul(x, scale), weight, None)
     return (y, scale) if isinstance(out, tuple) else y

@@ -8,6 +8,7 @@ from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.values import CustomKernel, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 
@@ -66,7 +67,7 @@ def median(out: Any, x: Value, dim: int | None = None, keepdim: bool = False) ->
     flat = b.reshape(x, (x.size,)) if dim is None else x
     axis = b.axis_of(dim if dim is not None else 0, len(flat.shape))
     value, place = _pick(flat, (flat.shape[axis] - 1) // 2, axis, keepdim)
-    if x.dtype in v.FLOATS:
+    if x.dtype in FLOATS:
         bad = b.fold("any", b.apply("isnan", flat, dtype=DType.bool, compute=x.dtype), (axis,), keepdim)
         value = b.where(bad, float("nan"), value, x.dtype)
     return value if dim is None else (value, place)

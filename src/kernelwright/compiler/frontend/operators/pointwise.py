@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
-from kernelwright.compiler.graph.values import FLOATS, Map, Value
+from kernelwright.compiler.graph.values import Map, Value
+from kernelwright.core.dtypes import FLOATS, promoted
 from kernelwright.sketch.nodes import DType
-
-RANK = {
-    DType.bool: 0,
-    DType.u8: 1,
-    DType.i8: 1,
-    DType.i16: 2,
-    DType.i32: 3,
-    DType.i64: 4,
-    DType.f16: 5,
-    DType.bf16: 5,
-    DType.f32: 6,
-    DType.f64: 7,
-}
 
 _UNARY_NAMES = (
     "abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh "
@@ -49,10 +38,7 @@ def common(*args: Any) -> DType:
     """The dtype in which torch compares its arguments: tensors of a dimension win over scalars of the same kind."""
     tensors = [a for a in args if isinstance(a, Value)]
     full = [t for t in tensors if t.shape] or tensors
-    best = max((t.dtype for t in full), key=lambda d: RANK[d])
-    halves = {t.dtype for t in full if t.dtype in (DType.f16, DType.bf16)}
-    if len(halves) == 2:
-        best = DType.f32
+    best = functools.reduce(promoted, (t.dtype for t in full))
     for other in tensors:
         if other.dtype in FLOATS and best not in FLOATS:
             best = other.dtype

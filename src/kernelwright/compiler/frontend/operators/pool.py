@@ -35,13 +35,6 @@ def _beyond(
     return any(padding) or any(end >= e for end, e in zip(ends, space, strict=True))
 
 
-def lowest(dtype: DType) -> float | int:
-    """The smallest value of a dtype, which never wins a max."""
-    from kernelwright.compiler.schedule.tiles import neutral
-
-    return neutral("max", dtype)
-
-
 def max_pool(n: int) -> Any:
     def build(
         out: Any, x: Value, kernel: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
@@ -51,7 +44,7 @@ def max_pool(n: int) -> Any:
         shape = first(out).shape
         outputs = shape[-n:]
         space = x.shape[-n:]
-        fill = lowest(x.dtype) if _beyond(space, outputs, k, s, p, d) else None
+        fill = x.dtype.lowest if _beyond(space, outputs, k, s, p, d) else None
         cut = b.windows(x, k, s, p, d, outputs, fill)
         best = b.fold("max", cut, tuple(range(len(shape), len(shape) + n)))
         if not isinstance(out, tuple):
@@ -114,7 +107,7 @@ def _limits(at: Value, extent: int, outputs: int) -> tuple[Value, Value]:
 def _ragged(x: Value, outputs: Sequence[int], op: str) -> Value:
     """Windows of unequal length, one axis after another: rows are added (or compared) whole before their columns are."""
     n, lead = len(outputs), len(x.shape) - len(outputs)
-    fill = lowest(x.dtype) if op == "max" else 0
+    fill = x.dtype.lowest if op == "max" else 0
     reduced = x
     for i, o in enumerate(outputs):
         axis, extent = lead + i, x.shape[lead + i]
@@ -170,7 +163,7 @@ def adaptive(n: int, op: str) -> Any:
             inside = here if inside is None else b.apply("logical_and", inside, here)
         assert inside is not None
         axes = tuple(range(len(result.shape), len(shape)))
-        masked = b.where(inside, cut, lowest(x.dtype), x.dtype)
+        masked = b.where(inside, cut, x.dtype.lowest, x.dtype)
         window = b.reshape(masked, (*result.shape, math.prod(longest)))
         within = arg_fold("max", window, len(result.shape), False)
         place: Value | None = None

@@ -11,15 +11,15 @@ from typing import Any
 
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
-from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.values import Contraction, Value
 from kernelwright.compiler.schedule.contraction import AttentionProblem, ConvProblem, GemmProblem
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 
 def accumulator(dtype: DType) -> DType:
     """The dtype in which products are summed."""
-    return {DType.f64: DType.f64, DType.i64: DType.i64}.get(dtype, DType.f32 if dtype in v.FLOATS else DType.i32)
+    return {DType.f64: DType.f64, DType.i64: DType.i64}.get(dtype, DType.f32 if dtype in FLOATS else DType.i32)
 
 
 def matmul(x: Value, y: Value, dtype: DType) -> Value:
@@ -33,7 +33,7 @@ def matmul(x: Value, y: Value, dtype: DType) -> Value:
         return diagonal
     x, y = b.expand(b.cast(x, dtype), (*batch, m, k)), b.expand(b.cast(y, dtype), (*batch, k, n))
     problem = GemmProblem(m, n, k, batch, accumulator(dtype), a_shape=_triangle(x), b_shape=_triangle(y))
-    made = v.compute_dtype(dtype) if dtype in v.FLOATS else dtype
+    made = dtype.computed if dtype in FLOATS else dtype
     product: Value = Contraction((*batch, m, n), dtype, "gemm", (x, y), problem, origin="aten.mm.default")
     return b.cast(product, made) if made == dtype else product
 

@@ -12,6 +12,7 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord
 from kernelwright.compiler.graph.rewrites.sections import in_sections
 from kernelwright.compiler.graph.values import Concat, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 rule("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy", "flatten", "unflatten", "reshape_as", "expand_copy_none")(
@@ -192,7 +193,7 @@ rule("ones", "ones_like", "new_ones")(lambda out, *_, **__: b.const(1, out.dtype
 
 
 def _ramp(out: Result, start: float, step: float) -> Value:
-    if out.dtype in v.FLOATS:
+    if out.dtype in FLOATS:
         wide = DType.f64 if isinstance(start, float) or isinstance(step, float) else out.dtype
         ramp = b.cast(b.position(out.shape, 0), wide)
         return b.cast(b.add(b.mul(ramp, step), start), out.dtype)
@@ -271,13 +272,13 @@ def upsample_nearest(out: Result, x: Value, *_: Any, **__: Any) -> Value:
 @rule("upsample_bilinear2d", "upsample_linear1d")
 def upsample_linear(out: Result, x: Value, size: Any, align_corners: bool, *scales: Any) -> Value:
     """Last axis first: its results are kept while the rows above are mixed, each of them for several rows of the output."""
-    if x.dtype not in v.FLOATS:
+    if x.dtype not in FLOATS:
         raise NotImplementedError("linear resampling of whole numbers")
     given = scales[0] if scales and isinstance(scales[0], list | tuple) else scales
     grows = math.prod(out.shape[3:]) > math.prod(x.shape[3:])
 
     def resampled(part: Value) -> Value:
-        made = b.cast(part, v.compute_dtype(x.dtype))
+        made = b.cast(part, x.dtype.computed)
         for axis in reversed(range(2, len(x.shape))):
             factor = given[axis - 2] if len(given) > axis - 2 else None
             made = _resampled(made, axis, out.shape[axis], align_corners, factor)

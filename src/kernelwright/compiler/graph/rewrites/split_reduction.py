@@ -10,7 +10,7 @@ import math
 
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.tiles import neutral
+from kernelwright.core.operations import neutral
 
 LONG = 65536  # elements below which one core is enough
 PARTS = 64

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from kernelwright.core.dtypes import DType
+
 Codes = Any  # np.ndarray of int64
 INTS = ("bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 FLOATS = ("f16", "bf16", "f32", "f64")
-SIZES = {
-    "bool": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8, "f16": 2, "bf16": 2, "f32": 4, "f64": 8,
-}  # fmt: skip
+SIZES = {d.value: d.size for d in DType} | {"u16": 2, "u32": 4, "u64": 8}
+"""Bytes of C's types: those of a sketch, and the wide unsigned ones."""
 RANK = {name: k for k, name in enumerate([*INTS, *FLOATS])}
 
 

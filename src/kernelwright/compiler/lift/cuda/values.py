@@ -19,6 +19,7 @@ from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.cuda.affine import Affine
 from kernelwright.compiler.lift.cuda.general import NEUTRAL, Apply, Const, Fold, Form, Gather, Piece, Position, Read, reads
 from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.core.dtypes import FLOATS, promoted
 from kernelwright.sketch.nodes import DType
 
 _UNSIGNED = {"u16": "i32", "u32": "i64", "u64": "i64"}
@@ -142,9 +143,11 @@ class Builder:
         if form.op == "where":
             return b.where(args[0], b.cast(args[1], made), b.cast(args[2], made), made)
         if made == DType.bool and form.op not in ("logical_and", "logical_or", "logical_not"):
-            common = args[0].dtype if len(args) < 2 or args[0].dtype == args[1].dtype else _wider(args[0].dtype, args[1].dtype)
+            common = (
+                args[0].dtype if len(args) < 2 or args[0].dtype == args[1].dtype else promoted(args[0].dtype, args[1].dtype)
+            )
             return b.apply(form.op, *(b.cast(a, common) for a in args), compute=common)
-        kept = v.compute_dtype(made)
+        kept = made.computed
         return b.cast(b.apply(form.op, *(b.cast(a, kept) for a in args), dtype=kept), made)
 
     def _gather(self, form: Gather, extents: tuple[int, ...]) -> Value:
@@ -190,9 +193,9 @@ class Builder:
                 return product
         if form.op in ("argmax", "argmin"):
             return self._argument(form, extents)
-        made = v.compute_dtype(dtype(form.type))
+        made = dtype(form.type).computed
         neutral = NEUTRAL[form.op]
-        if made not in v.FLOATS:
+        if made not in FLOATS:
             info = {DType.i32: 31, DType.i64: 63}.get(made, 31)
             neutral = {"sum": 0, "prod": 1, "max": -(2**info), "min": 2**info - 1}[form.op]
         body = form.body
@@ -344,11 +347,6 @@ def _places(have: list[int], want: list[int]) -> list[int]:
 
 def _kept(x: Value, axes: frozenset[int]) -> Value:
     return b.reshape(x, tuple(x.shape[k] for k in sorted(axes)))
-
-
-def _wider(a: DType, c: DType) -> DType:
-    order = [DType.bool, DType.u8, DType.i8, DType.i16, DType.i32, DType.i64, DType.f16, DType.bf16, DType.f32, DType.f64]
-    return max(a, c, key=order.index)
 
 
 def _uncast(form: Form) -> Form:

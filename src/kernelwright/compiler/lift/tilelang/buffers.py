@@ -19,12 +19,11 @@ from kernelwright.compiler.lift.access import DATA, axes_in, axis, fixed, step_o
 from kernelwright.compiler.lift.program import Program
 from kernelwright.compiler.lift.regions import gathered, index_tile, scalar, spread
 from kernelwright.compiler.lift.values import Data, Mask, Shape, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.dtypes import FLOATS
 from kernelwright.sketch.index.symbolic import simplify, substitute, symbols
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Tile
 
-LEAST = {DType.i64: -(1 << 63), DType.i32: -(1 << 31), DType.i16: -(1 << 15), DType.i8: -128, DType.u8: 255, DType.bool: True}
 _LEVELS = {"local.fragment": "accumulator", "local": "register", "local.var": "register"}
 
 
@@ -73,7 +72,7 @@ class Buffers:
     def _tile(self, held: Held) -> Tile:
         """The name, which something binds."""
         if not any(held.name in names for names in self.bound):
-            worst = math.nan if held.dtype in FLOATS else LEAST[held.dtype]
+            worst = math.nan if held.dtype in FLOATS else held.dtype.highest if held.dtype is DType.u8 else held.dtype.lowest
             level = held.level if held.level == "fast" or len(held.shape) > 1 else "register"
             fresh = nodes.Full(tuple(map(Int, held.shape)), worst, held.dtype, level)
             self.begin.append(nodes.Assign(held.name, fresh, self.program.line))

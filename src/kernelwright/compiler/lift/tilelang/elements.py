@@ -18,15 +18,11 @@ from kernelwright.compiler.lift.program import Program
 from kernelwright.compiler.lift.tilelang.buffers import Buffers
 from kernelwright.compiler.lift.triton import elements, integers, tiles
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Shape, Value, joined_shape
+from kernelwright.core.dtypes import FLOATS, from_torch
 from kernelwright.sketch import nodes
-from kernelwright.sketch.dtypes import FLOATS, WIDTH
 from kernelwright.sketch.index.symbolic import simplify
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int
 
-DTYPES = {
-    "float64": DType.f64, "float32": DType.f32, "float16": DType.f16, "bfloat16": DType.bf16, "int64": DType.i64, "int32": DType.i32,
-    "int16": DType.i16, "int8": DType.i8, "uint8": DType.u8, "bool": DType.bool,
-}  # fmt: skip
 INTEGER = {"Add": "arith.addi", "Sub": "arith.subi", "Mul": "arith.muli", "FloorDiv": "arith.floordivsi", "FloorMod": "arith.remui",
            "Div": "arith.divsi", "Mod": "arith.remsi", "Max": "arith.maxsi", "Min": "arith.minsi", "bitwise_and": "arith.andi",
            "bitwise_or": "arith.ori", "bitwise_xor": "arith.xori", "shift_left": "arith.shli", "shift_right": "arith.shrsi"}  # fmt: skip
@@ -60,9 +56,9 @@ class Elements(Buffers):
 
     def dtype(self, name: Any) -> DType:
         """TVM's dtype as a sketch's."""
-        if str(name) not in DTYPES:
+        if (found := from_torch(name)) is None:
             raise self.program.refuse(f"{name} numbers, which a sketch has not")
-        return DTYPES[str(name)]
+        return found
 
     def fitted(self, value: Value) -> Value:
         """A value from outside of the innermost parallel loops, with their axes; scalars stay scalars."""
@@ -111,7 +107,7 @@ class Elements(Buffers):
             return Mask(() if number else (Int(-1),), ())
         if dtype in FLOATS or (dtype is None and isinstance(number, float)):
             return Num(float(number), (), dtype or DType.f32)
-        return Ints(Int(int(number)), (), 8 * WIDTH[dtype] if dtype else 32)
+        return Ints(Int(int(number)), (), 8 * dtype.size if dtype else 32)
 
     def index(self, expr: Any) -> Index:
         """An expression that counts: a position, a bound."""
@@ -195,7 +191,7 @@ class Elements(Buffers):
         if isinstance(value, Num):
             return Num(value.value, value.shape, dtype) if dtype in FLOATS else Ints(Int(int(value.value)), value.shape, 32)
         if isinstance(value, Ints) and dtype not in FLOATS and dtype is not DType.bool:
-            return Ints(value.index, value.shape, 8 * WIDTH[dtype])
+            return Ints(value.index, value.shape, 8 * dtype.size)
         if isinstance(value, Ints):
             wide = program.as_data(value, DType.i64)
             return Data(nodes.Cast(wide.node, dtype), wide.shape, wide.actual, dtype)
@@ -215,7 +211,7 @@ class Elements(Buffers):
             return self.value(expr.args[0])
         if short == "reinterpret":
             data, target = program.as_data(self.value(expr.args[0])), self.dtype(expr.dtype)
-            if WIDTH[data.dtype] != WIDTH[target]:
+            if data.dtype.size != target.size:
                 raise program.refuse(f"{data.dtype.value} bits looked at as {target.value}")
             return Data(nodes.Bitcast(data.node, target), data.shape, data.actual, target)
         if short in UNARY:

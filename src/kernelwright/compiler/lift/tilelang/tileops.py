@@ -16,8 +16,8 @@ from kernelwright.compiler.lift.access import axis
 from kernelwright.compiler.lift.tilelang.elements import Elements
 from kernelwright.compiler.lift.triton import elements
 from kernelwright.compiler.lift.values import Data, Shape, Value
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.dtypes import FLOATS
 from kernelwright.sketch.index.symbolic import simplify
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Tile
 

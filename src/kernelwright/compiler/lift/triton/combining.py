@@ -14,6 +14,7 @@ from kernelwright.compiler.lift.triton.elements import dtype_of
 from kernelwright.compiler.lift.triton.ttir import Block, Op
 from kernelwright.compiler.lift.values import Data, Value
 from kernelwright.sketch import nodes
+from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.nodes import DType, Int, Tile
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def _associative(reader: Reader, op: Op) -> Block:
     tried = nodes.Sketch("tried", "", (), (), tuple(tensors), (nodes.Kernel("tried", tuple(body)),), returns)
     drawn = torch.Generator().manual_seed(0)
     inputs = [
-        (torch.rand(TRIED, generator=drawn) * 1.5 + 0.5).to(getattr(torch, _TORCH[kind]))
+        (torch.rand(TRIED, generator=drawn) * 1.5 + 0.5).to(TORCH_DTYPE[kind])
         if kind not in (DType.bool,)
         else torch.rand(TRIED, generator=drawn) > 0.5
         for _ in "abc"
@@ -145,7 +146,3 @@ def _associative(reader: Reader, op: Op) -> Block:
                 "a combining function of its own that is not associative: what it gives depends on an order nobody fixed"
             )
     return block
-
-
-_TORCH = {DType.f64: "float64", DType.f32: "float32", DType.f16: "float16", DType.bf16: "bfloat16", DType.i64: "int64",
-          DType.i32: "int32", DType.i16: "int16", DType.i8: "int8", DType.u8: "uint8"}  # fmt: skip

@@ -11,14 +11,12 @@ from collections.abc import Sequence
 from kernelwright.compiler.lift.program import Program
 from kernelwright.compiler.lift.triton.ttir import Op, Type
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Value, joined_shape
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.dtypes import FLOATS, WIDTH
 from kernelwright.sketch.nodes import DType, Tile
 
-DTYPES = {
-    "f64": DType.f64, "f32": DType.f32, "f16": DType.f16, "bf16": DType.bf16, "i64": DType.i64, "i32": DType.i32, "i16": DType.i16,
-    "i8": DType.i8, "i1": DType.bool,
-}  # fmt: skip
+DTYPES = {dtype.value: dtype for dtype in DType if dtype.kind in ("float", "signed")} | {"i1": DType.bool}
+"""Triton's element types by their names in TTIR, where signs are not told apart."""
 BINARY = {
     "arith.addf": "add", "arith.subf": "sub", "arith.mulf": "mul", "arith.divf": "div", "arith.remf": "fmod",
     "arith.maxnumf": "maximum", "arith.maximumf": "maximum", "arith.minnumf": "minimum", "arith.minimumf": "minimum",
@@ -64,7 +62,7 @@ def pair(program: Program, a: Value, b: Value) -> tuple[Tile, Tile, tuple[int, .
     if x.dtype is not y.dtype:  # signed and unsigned bytes are one type in TTIR
         y = (
             Data(nodes.Bitcast(y.node, x.dtype), y.shape, y.actual, x.dtype)
-            if WIDTH[x.dtype] == WIDTH[y.dtype]
+            if x.dtype.size == y.dtype.size
             else program.as_data(y, x.dtype)
         )
     left, right = x.node, y.node
@@ -121,12 +119,12 @@ def _mask(tile: Tile, shape: tuple[int, ...], actual: tuple[int, ...]) -> Mask:
 def unsigned(program: Program, tile: Tile, dtype: DType) -> Tile:
     """The bits of an integer read as an unsigned number, in i64."""
     if isinstance(tile, nodes.Number):
-        return nodes.Number(int(tile.value) & ((1 << 8 * WIDTH[dtype]) - 1)) if dtype is not DType.i64 else tile
+        return nodes.Number(int(tile.value) & ((1 << 8 * dtype.size) - 1)) if dtype is not DType.i64 else tile
     if dtype in (DType.u8, DType.bool):
         return nodes.Cast(tile, DType.i64)
     if dtype is DType.i64:
         raise program.refuse("arithmetic of unsigned 64-bit integers")
-    return nodes.Binary("and", nodes.Cast(tile, DType.i64), nodes.Number((1 << 8 * WIDTH[dtype]) - 1))
+    return nodes.Binary("and", nodes.Cast(tile, DType.i64), nodes.Number((1 << 8 * dtype.size) - 1))
 
 
 def unsigned_binary(program: Program, op: str, a: Value, b: Value) -> Data:
@@ -162,7 +160,7 @@ def cast(program: Program, op: Op, x: Value) -> Value:
         and target is not DType.bool
         and op.name in ("arith.extsi", "arith.extui", "arith.trunci")
     ):
-        return Ints(x.index, x.shape, 8 * WIDTH[target])
+        return Ints(x.index, x.shape, 8 * target.size)
     if isinstance(x, Ints):
         wide = program.as_data(x, DType.i64)
         return Data(nodes.Cast(wide.node, target), wide.shape, wide.actual, target)

@@ -19,8 +19,8 @@ from kernelwright.compiler.lift.program import Program, has_data
 from kernelwright.compiler.lift.triton import combining, elements, integers, loops, tiles
 from kernelwright.compiler.lift.triton.ttir import Block, Function, Op, Type
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Value, joined_shape
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.dtypes import FLOATS, WIDTH
 from kernelwright.sketch.index.symbolic import bounds, joined, simplify
 from kernelwright.sketch.nodes import DType, IndexOp, Int
 
@@ -315,7 +315,7 @@ class Reader:
         kind = op.result_types[0]
         if isinstance(value, Ptr):
             own = self.program.views.buffers[value.buffer].dtype
-            if (own is DType.bool and kind.element == "i8") or WIDTH[own] == WIDTH[elements.dtype_of(self.program, kind)] == 1:
+            if (own is DType.bool and kind.element == "i8") or own.size == elements.dtype_of(self.program, kind).size == 1:
                 return value
             raise self.program.refuse(f"a tensor of {own.value} is looked at as {kind.element}")
         target = elements.dtype_of(self.program, kind)

@@ -41,7 +41,6 @@ FEW = 4
 """Up to this many rows a product is bound by reading its large operand once."""
 TURN = 0.15e-9
 """Seconds in which a thread turns one float of the output: a guess, a little more than packing one takes."""
-BYTES = {DType.f64: 8, DType.f32: 4, DType.i32: 4, DType.i64: 8}
 
 
 def lower_gemm(
@@ -132,9 +131,7 @@ class _Gemm:
         family = _Gemm(replace(p, keeps_b=True), self.load_a, self.load_b, self.finish, self.names, self.machine)
         best = min(family.pieces(), key=lambda piece: piece.cost)
         copies = [tensor for kernel in best.kernels if kernel.once for tensor in best.tensors]
-        note = (
-            f"product {p.m} x {p.k} x {p.n}: keeps a packed copy of its parameters, {p.k * p.n * BYTES[p.dtype] / 1e6:.1f} MB"
-        )
+        note = f"product {p.m} x {p.k} x {p.n}: keeps a packed copy of its parameters, {p.k * p.n * p.dtype.size / 1e6:.1f} MB"
         return [replace(best, cost=max(best.cost, at_least), notes=(note,), price="memory")] if copies else []
 
     def other_tiles(self, at_least: float) -> list[ScheduleCandidate]:
@@ -158,7 +155,7 @@ class _Gemm:
 
     def cost(self, efficiency: float) -> float:
         """Seconds by the roofline of the machine, with a guess at how near this schedule comes."""
-        p, size = self.p, BYTES[self.p.dtype]
+        p, size = self.p, self.p.dtype.size
         traffic = math.prod(p.batch) * (p.m * p.k + p.k * p.n + p.m * p.n) * size
         peak = self.machine.flops * self.machine.threads * (4 / size)
         return max(p.flops / (peak * efficiency), traffic / self.machine.bytes_per_second)
@@ -181,7 +178,7 @@ class _Gemm:
     def _blocks(self) -> tuple[int, int, int]:
         """Tile extents: a strip of B (k x 16) in the first cache, the tiles of A and of the output in the second."""
         p = self.p
-        size = BYTES[p.dtype]
+        size = p.dtype.size
         side = 256 if self.machine.level2 // size >= 100_000 else 128
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
@@ -228,7 +225,7 @@ class _Gemm:
 
     def whole_panels(self, wide: int) -> int:
         """The width of a tile, rounded up where B is kept in panels."""
-        panel = 64 // BYTES[self.p.dtype]
+        panel = 64 // self.p.dtype.size
         return ceil_div(wide, panel) * panel if self.panelled else wide
 
     def _tiles(self, tall: int, wide: int) -> int:
@@ -273,7 +270,7 @@ class _Gemm:
         """A constant B is brought once to panels as wide as a cache line, [n / panel, k, panel], which products read from front to
         back. Columns are then counted in panels."""
         p, fresh = self.p, self.names.fresh
-        panel = 64 // BYTES[p.dtype]
+        panel = 64 // p.dtype.size
         count = ceil_div(p.n, panel)
         name = fresh("b_panels")
         batch, outer = self.batch_axes()
@@ -296,7 +293,7 @@ class _Gemm:
         """B's rows as they lie against A's, which are packed: pays where A is the smaller one."""
         p = self.p
         piece = self._exchange().tiled()
-        turning = TURN * math.prod(p.batch) * p.m * p.n * BYTES[p.dtype] / 4 / self.machine.threads
+        turning = TURN * math.prod(p.batch) * p.m * p.n * p.dtype.size / 4 / self.machine.threads
         return replace(piece, cost=piece.cost + turning)
 
     def _exchange(self) -> _Gemm:
@@ -466,7 +463,7 @@ class _Gemm:
         )
         sums = self._add_parts(partial, parts)
         shape = ints(*p.batch, parts, p.m, p.n)
-        bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * BYTES[p.dtype]
+        bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * p.dtype.size
         # on top of the products, not beside them; measured on Zen 4 (128 x 6144 x 320, 256 x 4096 x 256): other threads' fresh parts
         # come at a third of the memory's speed
         cost = self.cost(self.efficiency(tall, wide)) + 3 * bytes_more / self.machine.bytes_per_second
