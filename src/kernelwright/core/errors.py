@@ -94,3 +94,12 @@ class CannotLift(KernelwrightError):
         self.reason = reason
         self.path = str(path)
         self.line = line
+
+
+class PtxError(KernelwrightError):
+    """PTX that cannot be read, or an instruction that the machine does not know: refused with its line, never guessed."""
+
+    def __init__(self, reason: str, *, path: Path | str = "ptx", line: int = 0) -> None:
+        super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
+        self.reason = reason
+        self.line = line
