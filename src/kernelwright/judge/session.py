@@ -100,6 +100,8 @@ class Session(Conversation):
         self._compiler = False
         self._copied = 0
         self._held: list[Held] = []
+        self._init: Any = None
+        self._init_fds: list[int] = []
         self._dice = random.SystemRandom()
         self._align = self._dice.getrandbits(32)
         self._last_tree: Any = None
@@ -108,6 +110,8 @@ class Session(Conversation):
 
     def __exit__(self, *_: object) -> None:
         close_all([held.fd for held in self._held if held.fd >= 0])
+        close_all(self._init_fds)
+        self._init_fds = []
         super().__exit__(*_)
 
     # -- the steps -----------------------------------------------------------------------------------------------------------
@@ -160,8 +164,10 @@ class Session(Conversation):
                 seconds=self.times.build,
             )
             close_all(fds)
-        finally:
+        except Rejected:
             close_all(self._init_fds)
+            self._init_fds = []
+            raise
         names = {str(entry[0]): list(entry[1]) for entry in _entries(reply.get("state"))}
         answer, fds = self.ask_referee({"op": "weights", "names": names})
         if answer.get("finding"):
@@ -172,6 +178,16 @@ class Session(Conversation):
                 self.ask_candidate({"op": "weights", "weights": answer["header"]}, fds, doing="loading the weights", seconds=60)
             finally:
                 close_all(fds)
+
+    def load_again(self) -> None:
+        """The same kernel in a fresh process, warm: what a first process showed by chance (where its memory lies, a loaded moment)
+        it does not show again."""
+        self._candidate().stop()
+        close_all([held.fd for held in self._held if held.fd >= 0])
+        self._held = []
+        self.load()
+        for _ in range(2):
+            self._rush_block(1)
 
     def run_trials(self, budget_s: float) -> None:
         """Every planned trial, one of them traced, and the first one again at the end: a call counter or a race shows there, and
@@ -296,7 +312,7 @@ class Session(Conversation):
                 self._check_timed(call, reply, sent)
             finally:
                 close_all(sent)
-        self.ask_candidate({"op": "time_release"}, doing="handing over outputs", seconds=60)
+        self._release_block()
 
     def repeat(self) -> None:
         """The same inputs many times over: threads that write to one place without an order are right most of the time, so every
@@ -328,7 +344,11 @@ class Session(Conversation):
         finally:
             if first is not None:
                 close_all([first.fd] if first.fd >= 0 else [])
-        self.ask_candidate({"op": "time_release"}, doing="handing over outputs", seconds=60)
+        self._release_block()
+
+    def _release_block(self) -> None:
+        for op in ("time_release", "time_rest"):
+            self.ask_candidate({"op": op}, doing="handing over outputs", seconds=60)
 
     def _prepare_block(self, calls: int, *, repeat: int = 1) -> None:
         """Fresh inputs of so many calls, each to be used as often as `repeat` says."""
@@ -347,8 +367,12 @@ class Session(Conversation):
             raise Rejected(Status.cheating, "the outputs of calls in quick succession are not plain tensors")
         return reply, sent
 
-    def _check_timed(self, call: int, reply: Message, sent: list[int]) -> None:
+    def _check_timed(self, call: int, reply: Message, sent: list[int], *, inputs: bool = True) -> None:
         headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
+        if inputs:
+            left, more = self.ask_candidate({"op": "time_inputs", "call": call}, doing="handing over outputs", seconds=60)
+            sent += more  # the caller closes them with the outputs
+            headers["after_header"] = left.get("header")
         answer, _ = self.ask_referee({"op": "check_timed", "call": call, **headers}, sent)
         if answer.get("finding"):
             raise from_finding(answer["finding"])

@@ -110,6 +110,14 @@ def forget_peak(pid: int) -> int | None:
     return peak_bytes(pid)
 
 
+def own_bytes(pid: int) -> int:
+    """Memory that a process holds for itself alone, now; 0 once it is gone."""
+    with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm") as statm:
+        _, resident, shared, *_ = statm.read().split()
+        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
 def peak_bytes(pid: int) -> int | None:
     """The most memory that a process had resident since then."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:

@@ -46,7 +46,9 @@ from kernelwright.judge.reference.heap import Reserve, own_bytes
 
 reserve, held = Reserve(), [torch.ones(160 << 20), torch.ones(40 << 20)]
 full = own_bytes()
-reserve.rest(800 << 20, held.clear)
+reserve.note(800 << 20)
+held.clear()
+reserve.rest()
 resting = own_bytes()
 first = torch.ones(160 << 20)
 reserve.ready()

@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import random
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 
-from kernelwright.judge.timing.freshen import freshen
+from kernelwright.judge.timing.fresh_data import rescale
 from kernelwright.judge.timing.stopwatch import Stopwatch, still_working
 from kernelwright.workers import bundle, channel
 
@@ -87,7 +88,9 @@ def referee(reference: Callable[[list[Any]], Any], inputs: list[Any]) -> ForkedW
 
     def answer(message: dict[str, Any], fds: list[int]) -> Reply:
         if message["op"] == "draw_timed":
-            drawn[:] = [freshen(inputs, message["seed"] * 1000 + index) for index in range(message["calls"])]
+            drawn[:] = [bundle.clone(inputs) for _ in range(message["calls"])]
+            for index, tensor in enumerate(bundle.tensors(drawn)):
+                rescale(tensor, random.Random(message["seed"] * 1000 + index))
             packed = bundle.pack(drawn)
             return {"ok": True, "header": packed.header}, [packed.fd]
         if still_working(bundle.unpack(message["probe_header"], fds[1])):

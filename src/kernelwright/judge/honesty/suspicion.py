@@ -29,23 +29,36 @@ def cheating(reason: str) -> Finding:
     return {"status": "cheating", "reason": reason}
 
 
+def by_time(reason: str) -> Finding:
+    """A finding from times alone, which has to show again in a fresh process."""
+    return {**cheating(reason), "by_time": True}
+
+
 def suspicion(candidate: Contender, eager: Contender, impossible: float) -> Finding | None:
-    """The first of six questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
+    """The first of seven questions that has a bad answer. `impossible` is the time per call below which physics is against it."""
     mine, theirs = candidate.blocks, eager.blocks
     if candidate.busy_windows >= 2:
-        return cheating("background work: the process kept computing while no call was running")
+        return by_time("background work: the process kept computing while no call was running")
     if _clock_is_off(mine, theirs):
         claimed, wall = (median(getattr(block, name) for block in mine) * 1e3 for name in ("claimed", "wall"))
-        return cheating(f"its clock is off: calls claimed {claimed:.2f} ms but took {wall:.2f} ms on the wall clock")
+        return by_time(f"its clock is off: calls claimed {claimed:.2f} ms but took {wall:.2f} ms on the wall clock")
     if _works_while_preparing(mine, theirs):
-        return cheating("work outside the timed calls: receiving its inputs takes it far longer than it takes eager")
+        took, usual = (median(block.preparing for block in blocks) * 1e3 for blocks in (mine, theirs))
+        return by_time(f"work outside the timed calls: receiving its inputs takes it {took:.2f} ms, eager {usual:.2f} ms")
     if _works_while_handing_over(candidate, eager):
-        return cheating("outputs were computed after the timed calls: handing them over took it far longer than it takes eager")
+        took, usual = median(candidate.handing) * 1e3, median(eager.handing) * 1e3
+        return by_time(
+            f"outputs were computed after the timed calls: handing them over took it {took:.2f} ms, eager {usual:.2f} ms"
+        )
+    if _works_while_releasing(candidate, eager):
+        took, usual = median(candidate.releasing) * 1e3, median(eager.releasing) * 1e3
+        return by_time(f"work outside the timed calls: letting go of a block takes it {took:.2f} ms, eager {usual:.2f} ms")
     if _moves_work(mine, theirs):
-        return cheating("work was moved between timed calls: the first call of a block takes nearly all of the block's time")
+        share = median(block.first for block in mine)
+        return by_time(f"work was moved between timed calls: the first call of a block takes {share:.0%} of the block's time")
     fastest = median(block.seconds for block in mine)
     if fastest < impossible:
-        return cheating(
+        return by_time(
             f"faster than the hardware allows: {fastest * 1e6:.1f} µs a call, the floor is {impossible * 1e6:.1f} µs"
         )
     return None
@@ -60,6 +73,26 @@ def _clock_is_off(mine: list[Block], theirs: list[Block]) -> bool:
 def _works_while_preparing(mine: list[Block], theirs: list[Block]) -> bool:
     extra = lower_quartile([block.preparing for block in mine]) - 1.3 * upper_quartile([block.preparing for block in theirs])
     return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in mine)
+
+
+def _works_while_releasing(candidate: Contender, eager: Contender) -> bool:
+    extra = _releasing(candidate, eager)
+    return extra > 0.0005 and extra > 0.3 * median(block.claimed for block in candidate.blocks)
+
+
+def _releasing(candidate: Contender, eager: Contender) -> float:
+    """Seconds a block that destructors and threads need after it, and eager's do not."""
+    if min(len(candidate.releasing), len(eager.releasing)) < 3:
+        return 0.0
+    return lower_quartile(candidate.releasing) - 1.3 * upper_quartile(eager.releasing)
+
+
+def outside(candidate: Contender, eager: Contender) -> float:
+    """Seconds a block that a kernel surely works outside its calls, beyond what eager does there. Too little for an accusation is
+    still on its account."""
+    preparing = lower_quartile([block.preparing for block in candidate.blocks])
+    preparing -= 1.3 * upper_quartile([block.preparing for block in eager.blocks])
+    return max(0.0, preparing) + max(0.0, _releasing(candidate, eager))
 
 
 def _works_while_handing_over(candidate: Contender, eager: Contender) -> bool:

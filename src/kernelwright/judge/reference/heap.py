@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 
 TRIM_THRESHOLD, TOP_PAD, MMAP_THRESHOLD = -1, -2, -3  # M_… of glibc's malloc.h
 LARGE_BYTES = 512 << 20
@@ -60,12 +59,17 @@ class Reserve:
 
     def __init__(self) -> None:
         self._wanted = 0
+        self._due = False
 
-    def rest(self, held: int, drop: Callable[[], None]) -> None:
-        """Drop what is held; `held` are the bytes of its tensors."""
-        self._wanted = own_bytes() if held >= LARGE_BYTES else self._wanted
-        drop()
+    def note(self, held: int) -> None:
+        """A block is about to be dropped; `held` are the bytes of its tensors."""
         if held >= LARGE_BYTES:
+            self._wanted, self._due = own_bytes(), True
+
+    def rest(self) -> None:
+        """Give back what a large block has left. No part of dropping it: this is the judge's work, not the kernel's."""
+        if self._due:
+            self._due = False
             give_back()
 
     def ready(self) -> None:

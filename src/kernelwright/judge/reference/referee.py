@@ -11,7 +11,7 @@ go out.
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
-- `check_timed`  {call, header, probe_header, whole}, fds → {finding} for one call of the last timed draw
+- `check_timed`  {call, header, probe_header, whole, after_header?}, fds → {finding} for one call of the last timed draw
 
 Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
 user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags, `facts.py` the
@@ -21,8 +21,8 @@ first run.
 from __future__ import annotations
 
 import dataclasses
+import random
 import secrets
-import time
 from collections import OrderedDict
 from typing import Any
 
@@ -40,12 +40,11 @@ from kernelwright.judge.reference.reference import MEMORY, Reference
 from kernelwright.judge.reference.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
 from kernelwright.judge.reference.trials import Planner, Trial
 from kernelwright.judge.reference.weights import constants, randomised
-from kernelwright.judge.timing import freshen, stopwatch
+from kernelwright.judge.timing import stopwatch
+from kernelwright.judge.timing.fresh_data import FreshData
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
 
-CHEAP_DRAW = 0.05
-"""Seconds for one set of inputs up to which every timed block has a base of its own."""
 REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
 
@@ -54,11 +53,13 @@ SAMPLES_KEPT = 3
 
 
 class Referee:
-    """One task under judgement. `seed` decides construction and every draw; it is secret unless given."""
+    """One task under judgement. `seed` decides construction, which the candidate repeats and therefore knows; `secret` everything
+    else: weights, the plan, every draw. It has nothing to do with `seed`, unless that is given (in tests)."""
 
     def __init__(self, task: Task, seed: int | None = None) -> None:
         self.task = task
         self.seed = secrets.randbits(48) if seed is None else seed
+        self.secret = secrets.randbits(60) if seed is None else random.Random(seed).getrandbits(60)
         self.loaded = load_task(task)
         needed = self.loaded.require_memory()
         if needed.peak >= LARGE_BYTES:
@@ -67,8 +68,8 @@ class Referee:
         self.trials: list[Trial] = []
         self.budget = 5.0
         self._timed: list[list[Any]] = []
-        self._timed_base: list[Any] | None = None
-        self._draw_seconds = 0.0
+        self._timed_seed = 0
+        self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self._samples: dict[Trial, Expectation | None] = {}
         self.facts, self._nan_share = first_run(self.reference, self.seed)
@@ -112,7 +113,7 @@ class Referee:
             self.reference.set_weights(self.loaded.construct(self.seed).state_dict())
             return "seed", None
         # Another seed than the candidate was constructed under: what it copied from its weights in __init__ is stale now.
-        state = randomised(self.loaded.construct(self.seed + 1), self.seed + 2)
+        state = randomised(self.loaded.construct(self.secret ^ 1), self.secret ^ 2)
         self.reference.set_weights(state)
         return "names", state
 
@@ -131,7 +132,7 @@ class Referee:
     def plan(self, budget_s: float) -> list[Trial]:
         """Choose the trials for about this many seconds of the referee's work."""
         self.budget = budget_s
-        self.trials = Planner(self.reference, self.facts["shapes"], self.expect, self.seed ^ 0x5EED).plan(budget_s)
+        self.trials = Planner(self.reference, self.facts["shapes"], self.expect, self.secret).plan(budget_s)
         return self.trials
 
     def draw(self, trial: int) -> list[Any]:
@@ -149,28 +150,23 @@ class Referee:
         return null_kernels.flags(self.reference, (self._strictest(trial) for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
-        """Input sets for one timed block: the task's own distribution, changed anew for every block and call. Where drawing is cheap,
-        each block starts from a draw of its own: what remembers a base and finds out what was done to it is wrong, too."""
+        """Input sets for one timed block: the task's own distribution, independent for every block and call."""
         self._make_room()
         self._timed = []
-        if self._timed_base is None or self._draw_seconds < CHEAP_DRAW:
-            started = time.perf_counter()
-            self._timed_base = self.loaded.draw(seed)[0]
-            self._draw_seconds = time.perf_counter() - started
-        base = self._timed_base
-        if freshen.changes_anything(base):
-            self._timed = [freshen.freshen(base, seed + call) for call in range(calls)]
-        else:
-            self._timed = [self.loaded.draw(seed + call)[0] for call in range(calls)]
+        self._timed_seed = seed
+        self._timed = self._fresh.sets(calls, seed)
         return self._timed
 
-    def check_timed(self, call: int, outputs: Any, probe: dict[str, Any]) -> Finding | None:
-        """Hold the outputs of a timed call against the reference, and what was read right after the call against now."""
+    def check_timed(
+        self, call: int, outputs: Any, probe: dict[str, Any], inputs_after: list[Any] | None = None
+    ) -> Finding | None:
+        """Hold the outputs of a timed call against the reference, what was read right after the call against now, and what the call
+        left of its inputs against what they were."""
         if stopwatch.still_working(probe):
             return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
         label = "the inputs of a timed call"
         reach = numerics.effective_reach(self.reach)
-        return self._made(self._timed[call], reach, label, self.seed + call, 0).check_outputs(outputs)
+        return self._made(self._timed[call], reach, label, self._timed_seed + call, 0).check(outputs, inputs_after)
 
     def _rows_to_sample(self) -> int:
         eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
@@ -300,7 +296,8 @@ class _Service:
                 reason = "a timed block handed over fewer outputs than it made calls"
                 return {"ok": True, "finding": {"status": "cheating", "reason": reason, "mismatch": None}}, []
             outputs = outputs[call]
-        return {"ok": True, "finding": referee.check_timed(call, outputs, probe)}, []
+        after = bundle.unpack(message["after_header"], fds[2]) if message.get("after_header") else None
+        return {"ok": True, "finding": referee.check_timed(call, outputs, probe, after)}, []
 
 
 def warm() -> None:

@@ -25,7 +25,7 @@ from typing import Any
 
 from kernelwright.core.errors import JudgeError
 from kernelwright.core.verdict import Rival, Timing
-from kernelwright.judge.honesty.suspicion import Finding, cheating, suspicion
+from kernelwright.judge.honesty.suspicion import Finding, cheating, outside, suspicion
 from kernelwright.judge.timing.bandwidth import Rates, Streams
 from kernelwright.judge.timing.contender import Block, Contender, ContenderFault, Worker, foremost
 from kernelwright.judge.timing.roofline import Roofline, Work, impossible_seconds, roofline
@@ -43,8 +43,12 @@ DEVICE_BLOCK_BYTES = 512 << 20
 MAX_DEVICE_CALLS = 8
 ENOUGH = 0.01
 """Half-width of the interval at which more rounds would teach nothing."""
+INPUTS_CHECKED = 3
+"""Timed blocks after which the inputs of a call are asked for again, too."""
 SLOW_SECONDS = 1.0
 """Eager calls longer than this are not measured twice a round; A/A then compares neighbouring rounds."""
+ON_ACCOUNT = 0.03
+"""Work outside the calls, as a share of them, below which it cannot be told from the machine's own."""
 NOISY = 0.15
 """A/A noise from which on the verdict warns that the figures are of little use."""
 TRUSTED_SECONDS = 600.0
@@ -228,7 +232,7 @@ class _Race:
                     started = time.monotonic()
                     finding = self._verify(contender, calls, prompt=not watch)
                     seconds = time.monotonic() - started
-                contender.rest()
+                contender.rest(account=record and not (verify and name in ("eager", "candidate")) and not watch)
         finally:
             close_all(fds)
         if self.streams and record:
@@ -250,6 +254,10 @@ class _Race:
             if reply.get("plain") is not True:
                 return cheating("the outputs of timed calls are not plain tensors")
             headers = {"header": reply["header"], "probe_header": reply["probe_header"]}
+            if self.verified < INPUTS_CHECKED:
+                left, more = contender.fetch_inputs(call)
+                fds += more
+                headers["after_header"] = left.get("header")
             answer, rest = self._ask_referee({"op": "check_timed", "call": call, "whole": True, **headers}, fds)
             close_all(rest)
         finally:
@@ -286,9 +294,13 @@ class _Race:
 
     def candidate_seconds(self) -> list[float]:
         """Seconds per call of each block: what its stopwatch says, but not less than our wall clock allows. The allowance for
-        messages is what they cost with eager."""
-        allowance = 1.5 * upper_quartile([block.wall - block.claimed for block in self.contenders["eager"].blocks])
-        return [max(block.claimed, block.wall - allowance) / block.calls for block in self.contenders["candidate"].blocks]
+        messages is what they cost with eager. What a kernel does outside its calls and eager does not is on its account, too."""
+        candidate, eager = self.contenders["candidate"], self.contenders["eager"]
+        allowance = 1.5 * upper_quartile([block.wall - block.claimed for block in eager.blocks])
+        beside = outside(candidate, eager)
+        if beside < ON_ACCOUNT * median(block.claimed for block in candidate.blocks):
+            beside = 0.0
+        return [(max(block.claimed, block.wall - allowance) + beside) / block.calls for block in candidate.blocks]
 
     def _rival(self, name: str) -> Rival:
         ratio = self.ratio(name)

@@ -23,6 +23,8 @@ SETTLE_SECONDS = 0.015
 WINDOW_SECONDS = 0.012
 BUSY_SHARE = 0.4
 LONG_MILLISECONDS = 50
+READY_SECONDS, SLOW_PAGES = 0.001, 0.7e9
+"""What a message may take, and bytes a second at which pages are fetched at the slowest (measured under a load of 6: 1.5e9)."""
 
 
 class Worker(Protocol):
@@ -78,6 +80,8 @@ class Contender:
     busy_windows: int = 0
     handing: list[float] = field(default_factory=list)
     """Seconds from the end of a block to the arrival of all its outputs, for each block that was asked for them."""
+    releasing: list[float] = field(default_factory=list)
+    """Seconds of work from the end of a block until all of it has been let go, for each recorded block whose outputs nobody wanted."""
     handed_bytes: int = 0
     """The most that a block handed over."""
     ended: _Moment | None = None
@@ -89,7 +93,7 @@ class Contender:
         give_precedence(processes)
         asked = self._moment()
         self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
-        preparing = self._work_since(asked)
+        preparing = self._work_since(asked) + self._ready()
         if watch:
             self._watch_idle()
         reply, wall = self._timed({"op": "time_go"}, [])
@@ -102,12 +106,21 @@ class Contender:
         claimed = nanoseconds * 1e-9
         return Block(claimed / calls, calls, claimed, wall, preparing, first / nanoseconds)
 
+    def _ready(self) -> float:
+        """Have a large block's memory fetched, which is on nobody's account; seconds of work beyond what its pages explain."""
+        family = self._processes()
+        before, asked = processes.own_bytes(family[0]), self._moment()
+        self._ask({"op": "time_ready"})
+        fetched = max(0, processes.own_bytes(family[0]) - before)
+        return max(0.0, self._work_since(asked) - READY_SECONDS - fetched / SLOW_PAGES)
+
     def weigh(self, header: dict[str, Any], fd: int, align: int) -> int | None:
         """Bytes that one call needs: inputs, outputs, temporaries, and what calls before it have left for the next (packed weights,
         buffers). None where the system does not say. The contender is left stopped."""
         self.worker.resume()
         process = self._processes()[0]
-        kept = self._ask({"op": "time_release", "trim": True})[0].get("kept")
+        self._ask({"op": "time_release"})
+        kept = self._ask({"op": "time_rest", "trim": True})[0].get("kept")
         before = processes.forget_peak(process)
         self._timed({"op": "time_prepare", "header": header, "align": align}, [fd])
         processes.forget_peak(process)  # the inputs are there twice while they are copied
@@ -128,10 +141,18 @@ class Contender:
         self.handed_bytes = max(self.handed_bytes, sum(os.fstat(fd).st_size for fd in fds))
         return reply, fds
 
-    def rest(self) -> None:
-        """Free the block's memory and stop the process until its next turn."""
-        take_precedence_back(self._processes())
+    def fetch_inputs(self, call: int) -> tuple[Message, list[int]]:
+        """What a call of the last block has left of its inputs; the descriptors become the caller's."""
+        return self._ask({"op": "time_inputs", "call": call}, keep=True)
+
+    def rest(self, *, account: bool = False) -> None:
+        """Free the block's memory and stop the process until its next turn. `account`: nothing but the block lies behind it, so that
+        all work since then is the kernel's (destructors, threads that go on)."""
         self._ask({"op": "time_release"})
+        if account and self.ended:
+            self.releasing.append(self._work_since(self.ended))
+        take_precedence_back(self._processes())
+        self._ask({"op": "time_rest"})
         self.worker.pause()
 
     def _moment(self) -> _Moment:

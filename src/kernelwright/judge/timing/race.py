@@ -65,7 +65,6 @@ class Race:
         return self
 
     def __exit__(self, *_: object) -> None:
-        close_all(self._host._init_fds)
         self._host.__exit__()
 
     def race(self, kernels: list[str], stages: tuple[tuple[int, float], ...] = STAGES) -> list[Place]:

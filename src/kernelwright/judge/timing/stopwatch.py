@@ -1,14 +1,18 @@
 """The stopwatch: the only code that times calls, the same inside every contender's process (eager, torch.compile, candidate).
 
 In: a callable and, per block, a sealed bundle of n input sets from the referee. Out: the nanoseconds of n calls back to back,
-and any output of the block when asked. One block is three messages, so that the parent can watch the process between them:
+and any output of the block when asked. One block is a few messages, so that the parent can watch the process between them and
+knows what each costs:
 
 1. `time_prepare`  copy the input sets to fresh pointers (64-byte aligned, offset within a page varied: (output − input) modulo
                    4 KiB alone moves a kernel by 1.5x, see docs/judge.md);
 2. `time_go`       run the n calls between two clock readings. Only the total counts: work moved from one call of a block into
                    another gains nothing. Right after the last call, elements at random positions are read out;
 3. `time_outputs`  hand over the outputs of one call or of the whole block, and what was read out in step 2 beside what is there
-                   now: if they differ, work was still going on.
+                   now: if they differ, work was still going on. `time_inputs` hands over what a call left of its inputs;
+4. `time_release`  let go of the block: what destructors do then is the kernel's work, too.
+
+`time_ready` (after 1) and `time_rest` (after 4) are the judge's own work: a large block's memory is fetched and given back.
 
 Every function that candidate code could replace is bound here at import, before that code is loaded. What the stopwatch says is
 still only a claim: the parent holds it against its own wall clock (clock.py).
@@ -84,8 +88,17 @@ class Stopwatch:
             return {"ok": True, "ns": total, "first_ns": first, "calls": len(self._outputs)}, []
         if op == "time_outputs":
             return self.outputs(int(message["call"]), whole=message.get("whole") is True)
+        if op == "time_inputs":
+            packed = _pack(self.host(self._sets[int(message["call"])]))
+            return {"ok": True, "header": packed.header}, [packed.fd]
+        if op == "time_ready":
+            self._reserve.ready()
+            return {"ok": True}, []
         if op == "time_release":
             self.release()
+            return {"ok": True}, []
+        if op == "time_rest":
+            self._reserve.rest()
             if message.get("trim") is not True:
                 return {"ok": True}, []
             give_back()
@@ -98,7 +111,6 @@ class Stopwatch:
         self.release()
         dice = random.Random(align)
         self._sets = [self._placed(inputs, dice, skew) for inputs in _unpack(header, fd)] * repeat
-        self._reserve.ready()
         return len(self._sets)
 
     def go(self) -> tuple[int, int]:
@@ -148,9 +160,7 @@ class Stopwatch:
         """Let go of the last block's memory, so that the next one finds it warm."""
         tensors = {id(tensor): tensor for tensor in _probed([self._sets, self._outputs])}  # a repeated set is held once
         held = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-        self._reserve.rest(held, self._drop)
-
-    def _drop(self) -> None:
+        self._reserve.note(held)
         self._sets, self._outputs, self._probe, self._positions = [], [], [], []
 
     def _read_out(self, output: Any) -> None:
