@@ -65,12 +65,12 @@ def run(options: argparse.Namespace) -> None:
 
 def outcome(judge: Any, drafter: Any, task: Any, dsl: str, options: argparse.Namespace) -> dict[str, Any]:
     """What came of one task in one language."""
-    from kernelwright.run.drafts import Request
+    from kernelwright.core.job import JobSpec
 
     began = time.monotonic()
     try:
         task = scaled(drafter, task, options.scale)
-        draft = drafter.drafts(task, Request(dsl, count=1))[0]
+        draft = drafter.drafts(JobSpec(task, dsl), 1)[0]
         verdict = judge.verify(task, draft.kernel, dsl=dsl, target=options.target, budget_s=options.budget)
         row: dict[str, Any] = {"status": str(verdict.status), "reason": verdict.reason[:300], "execution": verdict.execution}
         row["compiled_for"] = {
@@ -88,7 +88,7 @@ def scaled(drafter: object, task: object, factor: float) -> object:
     if factor >= 1:
         return task
     for wanted in (factor, 2 * factor, 4 * factor):  # some networks cannot be as small as that
-        message = {**drafter.task_message(task), "factor": min(1.0, wanted)}  # type: ignore[attr-defined]
+        message = {**task.as_json(), "factor": min(1.0, wanted)}
         reply = drafter.ask("core.task.scale:serve", message, timeout=120.0)  # type: ignore[attr-defined]
         if reply.get("ok"):
             return Task.from_source(reply["source"], path=task.path, class_name=task.class_name)  # type: ignore[attr-defined]

@@ -24,13 +24,14 @@ WORD = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 def write(job: tuple[str, str, str, str]) -> str:
     """One task's sketch and kernel into the folder; a failure is a text too."""
     folder, suite, name, dsl = job
+    from kernelwright.core.job import JobSpec
     from kernelwright.core.task import Task
-    from kernelwright.run.drafts import Request, texts
+    from kernelwright.run.drafts import texts
 
     task = Task.from_source(suites.find(f"{suite}/{name}").source, path=f"{suite}/{name}.py", class_name="Model")  # type: ignore[union-attr]
     try:
-        drafts = texts(task, Request(dsl=dsl, count=1))
-        text = f"{drafts[0].sketch}\n# {'-' * 60}\n{drafts[0].kernel}"
+        drafts = texts(JobSpec(task, dsl), 1)
+        text = f"{drafts[0].sketch}\n# {'-' * 60}\n{drafts[0].kernel.source}"
     except Exception as error:
         text = f"failed: {type(error).__name__}: {error}"
     (Path(folder) / f"{suite}-{name}-{dsl}.txt").write_text(text)

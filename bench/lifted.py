@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.job import JobSpec, Source
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.jobs.migrate.job import Tools, migrate
-from kernelwright.jobs.migrate.order import MigrationOrder
 from kernelwright.judge import Judge
 from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import open_folder
@@ -62,14 +63,13 @@ def migrated(path: Path, dsl: str, to: str, tools: dict[str, Any], recall: Recal
     """One row: the verdicts, and how fast it is."""
     task = task_of(path)
     row: dict[str, Any] = {"kernel": path.stem, "from": dsl, "to": to}
-    order = MigrationOrder(
-        path.name, path.read_text(), dsl, to, task_path=task.path, task_source=task.source, compile_contender=False
-    )
+    source = Source(Kernel.from_source(path.read_text(), path=path.name, dsl=dsl))
+    job = JobSpec(task, to, compile_contender=False, source=source)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as out:
         folder = open_folder(Path(out), path.stem, to)
         try:
-            made = migrate(order, Tools(folder=folder, journal=Journal(folder), memory=Memory(path.stem, recall), **tools))
+            made = migrate(job, Tools(folder=folder, journal=Journal(folder), memory=Memory(path.stem, recall), **tools))
         except KernelwrightError as error:
             return {**row, "status": "refused", "reason": str(error)}
     verdict = made.verdict

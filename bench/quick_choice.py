@@ -22,6 +22,7 @@ from typing import Any
 
 from kernelwright.compiler.schedule.sketch_builder import tensors_of
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
 from kernelwright.judge.timing.race import FINAL, Race
@@ -41,7 +42,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
     line: Line = {"suite": suite, "task": task.name, "family": task.family, "date": date.today().isoformat()}
     whole = Task.from_source(task.source, path=f"{task.name}.py")
     try:
-        with SearchWorker(drafter, whole, dsl="cpp", track="pure", effort="standard") as station:
+        with SearchWorker(drafter, JobSpec(whole)) as station:
             written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
             notes = [axes.note for axes in station.designs]
         spending = {made.code for made, note in zip(written, notes, strict=True) if made is not None and "spends" in note}
@@ -51,7 +52,7 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
         if len(small) < 2 or written[0] is None:
             return {**line, "designs": len(small)}
         with Race(judge, whole) as heat:
-            places = heat.race([made.kernel for made in (*small, *large)], FINAL)
+            places = heat.race([made.kernel.source for made in (*small, *large)], FINAL)
     except KernelwrightError as error:
         return {**line, "error": str(error)}
     first, *others = (place.seconds for place in places[: len(small)])

@@ -18,8 +18,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
-from kernelwright.run.drafts import Drafter, Request
+from kernelwright.run.drafts import Drafter
 from kernelwright.target import Target
 
 LANGUAGES = ("triton", "cuda_c", "tilelang")
@@ -68,7 +69,7 @@ def main() -> None:
             task.write_text(TASK.format(call=call, shapes=shapes))
             for dsl in LANGUAGES:
                 kernel = Path(work) / f"{name}_{dsl}.py"
-                kernel.write_text(drafter.drafts(Task.from_path(task), Request(dsl, count=1))[0].kernel)
+                kernel.write_text(drafter.drafts(JobSpec(Task.from_path(task), dsl), 1)[0].kernel.source)
                 found = timed([program, "verify", str(task), str(kernel), "--dsl", dsl, "--target", options.target, "--json"])
                 rows.append({"language": dsl, "task": name, **found})
                 print(", ".join(f"{key} {value}" for key, value in rows[-1].items()))

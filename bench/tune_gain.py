@@ -20,7 +20,10 @@ from datetime import date
 from pathlib import Path
 
 from kernelwright.core.errors import KernelwrightError
-from kernelwright.jobs.order import Order, fulfil
+from kernelwright.core.job import JobSpec
+from kernelwright.core.task import Task
+from kernelwright.jobs.generate import Generated
+from kernelwright.jobs.start import start
 from kernelwright.suites import SuiteTask, load
 
 GAIN = re.compile(r"tuned to ([\d.]+)x")
@@ -33,12 +36,11 @@ def measured(task: SuiteTask, suite: str, budget: float, store: str) -> dict[str
     started = time.monotonic()
     line: dict[str, object] = {"suite": suite, "task": task.name, "budget": budget, "date": date.today().isoformat()}
     with tempfile.TemporaryDirectory() as out:
-        order = Order(
-            path=f"{task.name}.py", source=task.source, class_name="Model", compile_contender=False, out=out, store=store,
-            tune_seconds=budget,
-        )  # fmt: skip
+        whole = Task.from_source(task.source, path=f"{task.name}.py")
+        job = JobSpec(whole, compile_contender=False, out=out, store=store, tune_seconds=budget)
         try:
-            result = fulfil(order).generated
+            result = start(job).result
+            assert isinstance(result, Generated)
         except KernelwrightError as error:
             return {**line, "error": str(error)}
     gain, raced, agreement = (pattern.search(result.ended) for pattern in (GAIN, RACED, AGREEMENT))

@@ -74,6 +74,7 @@ def searched(space: Axes, table: Table, times: dict[str, float | None], seed: in
 
 def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     """Bring one space to its end: what is not in the lines yet is measured and written."""
+    from kernelwright.core.job import JobSpec
     from kernelwright.core.task import Task
     from kernelwright.judge import Judge
     from kernelwright.judge.timing.race import FINAL, Race
@@ -84,7 +85,7 @@ def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     suite, name = title.split("/")
     row = next(row for row in load(suite) if row.name == name)
     task = Task.from_source(row.source, path=f"{name}.py")
-    with Drafter() as drafter, SearchWorker(drafter, task, dsl="cpp", track="pure", effort="standard") as station:
+    with Drafter() as drafter, SearchWorker(drafter, JobSpec(task)) as station:
         space = small(station.designs[0], most)
         table, kernels = written(station, space)
     own = table[Point.of(0, space.defaults)]
@@ -118,7 +119,7 @@ def written(station: SearchWorker, space: Axes) -> tuple[Table, dict[str, str]]:
         made = station.write(Point.of(0, {**whole, **dict(point.values)}))
         if made is not None:
             table[point] = made.code
-            kernels.setdefault(made.code, made.kernel)
+            kernels.setdefault(made.code, made.kernel.source)
     return table, kernels
 
 

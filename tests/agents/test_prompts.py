@@ -16,6 +16,7 @@ from kernelwright.agents.knowledge.lessons import Recalled
 from kernelwright.agents.knowledge.skills import Chosen, Example, Skill
 from kernelwright.agents.models import Ask
 from kernelwright.agents.showing import worth_showing
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Build, Mismatch, Status, Timing, Verdict
 from kernelwright.run.attempts import Attempt
@@ -59,7 +60,7 @@ def short_reference(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def attempt(number: int, verdict: Verdict, sketch: str = SKETCH) -> Attempt:
-    return Attempt(number, number, "coder", sketch, KERNEL, verdict, sketch_right=True)
+    return Attempt(number, number, "coder", sketch, Kernel.from_source(KERNEL, dsl="cpp"), verdict, sketch_right=True)
 
 
 FAST = attempt(0, Verdict(status=Status.correct, reason="right in 9 trials", timing=TIMING))

@@ -14,9 +14,10 @@ from scripted import Line, Script, serving
 from kernelwright.agents.models import Ledger, Limits, Model, open_model
 from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.effort import Effort
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Status
-from kernelwright.jobs.generate import Generated, Job, NothingFound, generate
+from kernelwright.jobs.generate import Generated, NothingFound, generate
 from kernelwright.judge import Judge
 from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import open_folder
@@ -64,7 +65,7 @@ class Stage:
         model: Model = open_model(spec, store=self.store, limits=limits, record=record, ledger=Ledger(limits))
         run = self.store.resume(resume) if resume else self.store.begin({"command": "generate"})
         minds = TeamModels(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
-        job = Job(
+        job = JobSpec(
             Task.from_source(source, path="task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
         )
         try:
@@ -102,7 +103,7 @@ def test_a_right_design_at_the_first_try(stage: Stage) -> None:
     assert "".join(said) == block(SKETCH)
     assert kinds(record) == ["start", "seed", "choose", "design", "judged", "stop"]
     assert all(step.reason for step in record.steps)
-    assert (stage.folder / "out" / "kernel.py").read_text() == result.draft.kernel
+    assert (stage.folder / "out" / "kernel.py").read_text() == result.draft.kernel.source
     assert record.status == "done"
 
 

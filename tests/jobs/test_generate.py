@@ -12,12 +12,13 @@ import pytest
 from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.effort import preset, seconds
 from kernelwright.core.errors import ConfigError, KernelwrightError, StoreError
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Status, Timing, Verdict
-from kernelwright.jobs.generate import Generated, Job, generate
+from kernelwright.jobs.generate import Generated, generate
 from kernelwright.judge import Judge
 from kernelwright.run.attempts import better
-from kernelwright.run.drafts import Drafter, Request
+from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import JobFolder, open_folder
 from kernelwright.run.memo import Memory
 
@@ -80,7 +81,7 @@ def drafter() -> Iterator[Drafter]:
 
 def make(source: str, judge: Judge, drafter: Drafter, folder: JobFolder) -> Generated:
     task = Task.from_source(source, path="task.py")
-    return generate(Job(task, "cpp", "pure", preset("quick"), timing=False), judge, drafter, folder)
+    return generate(JobSpec(task, "cpp", "pure", preset("quick"), timing=False), judge, drafter, folder)
 
 
 @pytest.mark.parametrize("source", [NORM, SHAPES], ids=["linear, norm and relu", "several shapes"])
@@ -88,8 +89,8 @@ def test_a_kernel_is_made_judged_and_written(source: str, judge: Judge, drafter:
     folder = open_folder(tmp_path / "out", "task", "cpp")
     result = make(source, judge, drafter, folder)
     assert result.verdict.status is Status.correct, result.verdict.reason
-    assert folder.kernel.read_text() == result.draft.kernel
-    assert "import kernelwright" not in result.draft.kernel
+    assert folder.kernel.read_text() == result.draft.kernel.source
+    assert "import kernelwright" not in result.draft.kernel.source
     assert Verdict.model_validate_json(folder.verdict.read_text()) == result.verdict
     steps = [json.loads(line)["step"] for line in (folder.path / "journal.jsonl").read_text().splitlines()]
     assert steps == ["start", "designed", "judged", "done"]
@@ -97,15 +98,15 @@ def test_a_kernel_is_made_judged_and_written(source: str, judge: Judge, drafter:
 
 def test_an_operator_without_a_schedule_is_told_by_name(drafter: Drafter) -> None:
     with pytest.raises(KernelwrightError, match=r"svd.* is not supported by the built-in designer yet") as caught:
-        drafter.drafts(Task.from_source(UNKNOWN, path="task.py"), Request("cpp"))
+        drafter.drafts(JobSpec(Task.from_source(UNKNOWN, path="task.py")))
     assert caught.value.exit_code == 1
 
 
 def test_a_task_that_dies_while_it_is_designed_costs_only_its_worker(drafter: Drafter) -> None:
     source = NORM.replace("return [torch.randn(13, 40)]", "import os; os._exit(3)")
     with pytest.raises(KernelwrightError, match="exited with code 3"):
-        drafter.drafts(Task.from_source(source, path="task.py"), Request("cpp"))
-    assert drafter.drafts(Task.from_source(NORM, path="task.py"), Request("cpp"))
+        drafter.drafts(JobSpec(Task.from_source(source, path="task.py")))
+    assert drafter.drafts(JobSpec(Task.from_source(NORM, path="task.py")))
 
 
 def result(status: Status, speedup: float | None = None) -> Verdict:
@@ -158,7 +159,7 @@ def test_where_the_end_cannot_be_written_either_the_first_error_is_told(tmp_path
         def keep(self, kind: str, key: str, data: bytes, **facts: Any) -> None:
             raise AssertionError("nothing is made after the store has failed")
 
-    job = Job(Task.from_source(NORM), "cpp", "pure", preset("quick"), timing=False)
+    job = JobSpec(Task.from_source(NORM), "cpp", "pure", preset("quick"), timing=False)
     nobody: Any = None
     with pytest.raises(StoreError, match=r"^store\.sqlite: the disk is full$"):
         generate(job, nobody, nobody, folder, minds=TeamModels(memory=Memory("r", Full())))

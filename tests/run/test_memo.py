@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from kernelwright.core.errors import ConfigError, ModelError
-from kernelwright.jobs.order import Order
+from kernelwright.core.errors import ModelError
 from kernelwright.run.memo import Memory, beside
 
 
@@ -59,16 +58,3 @@ def test_a_recording_without_findings_is_replayed_with_new_ones_and_a_damaged_on
     beside(file).write_text("nonsense\n")
     with pytest.raises(ModelError, match=r"talk\.jsonl\.facts:1: this is not the record of a finding"):
         Memory(replay=file)
-
-
-def test_an_order_is_plain_data_and_comes_back_the_same() -> None:
-    order = Order("task.py", "class Model: pass\n", "Model", model="mailbox:letters", budget=60.0)
-    assert Order.from_json(order.as_json()) == order
-    assert order.uses_models
-    assert not Order("task.py", "class Model: pass\n", "Model").uses_models
-
-
-@pytest.mark.parametrize("job", [{"command": "verify"}, {"command": "generate", "colour": "red"}])
-def test_a_run_that_is_no_order_cannot_be_resumed(job: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="this run cannot be resumed"):
-        Order.from_json(job)

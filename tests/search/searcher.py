@@ -14,7 +14,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kernelwright.core.effort import preset
+from kernelwright.core.job import JobSpec
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Status, Timing, Verdict
 from kernelwright.judge.timing.race import Place
@@ -23,7 +24,7 @@ from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
 from kernelwright.run.observer import Observer
-from kernelwright.run.workbench import Job, Workbench
+from kernelwright.run.workbench import Workbench
 from kernelwright.search.codegen_options import code_of
 from kernelwright.search.features import Axes
 from kernelwright.search.point import Point
@@ -55,7 +56,7 @@ class Desk:
             return None  # as the checker objects to some points
         far = abs(TILES.index(values["a"]) - 3) + abs(TILES.index(values.get("b", 128)) - 1) + values.get("coder c", 1)
         kernel = json.dumps({"design": point.design, **values, "seconds": 1.0 + 0.3 * far + point.design})
-        return Written(kernel, f"# {kernel}", code_of(kernel))
+        return Written(Kernel.from_source(kernel, dsl="cpp"), f"# {kernel}", code_of(kernel))
 
     def race(self, kernels: list[str], stages: tuple[tuple[int, float], ...]) -> list[Place]:
         with (self._out / "raced").open("a") as log:
@@ -78,12 +79,12 @@ def search(store: Store, out: Path, name: str) -> None:
     Course._heat = lambda self: desk  # type: ignore[method-assign]
     known = any(run.id == name for run in store.runs())
     run = store.resume(name) if known else store.begin({"dsl": "cpp", "task": "t"}, run_id=name)
-    bench = Workbench(Job(Task.from_source(TASK), "cpp", "pure", preset("quick")), desk, desk, Memory(run.id, store))
+    bench = Workbench(JobSpec(Task.from_source(TASK)), desk, desk, Memory(run.id, store))
     folder = JobFolder(out, run.id)
     journal = Journal(folder, store, run)
-    seed = Attempt(1, 0, "builtin", "# seed", SEED, right(), True)
+    seed = Attempt(1, 0, "builtin", "# seed", Kernel.from_source(SEED, dsl="cpp"), right(), True)
     tuned = tune(bench, journal, folder, Observer(lambda line: print(line, flush=True)), seed, seconds=1e6)
-    journal.finish("done", tuned.attempt.kernel)
+    journal.finish("done", tuned.attempt.kernel.source)
     print("gain", tuned.gain, flush=True)
 
 

@@ -18,10 +18,11 @@ import pytest
 
 pytest.importorskip("sqlalchemy", reason="the store needs SQLAlchemy (pip install 'kernelwright[store]')")
 
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
 from kernelwright.judge.timing.race import Race
-from kernelwright.run.drafts import Drafter, Request
+from kernelwright.run.drafts import Drafter
 from kernelwright.store import RunRecord, Store
 
 SEARCHER = Path(__file__).parent / "searcher.py"
@@ -230,7 +231,7 @@ def race_many(folder: Path, count: int) -> None:
     (folder / "double_relu.py").write_text(TASK)
     task = Task.from_path(folder / "double_relu.py")
     with Drafter() as drafter:
-        kernel = drafter.drafts(task, Request("cpp", "pure", "quick", 1))[0].kernel
+        kernel = drafter.drafts(JobSpec(task), 1)[0].kernel.source
     before = held()
     with Judge() as judge, Race(judge, task) as heat:
         early = None

@@ -10,6 +10,7 @@ import pytest
 from kernelwright.cli.main import run
 from kernelwright.cli.tune import _is_kernel, _made_from
 from kernelwright.core.errors import ConfigError
+from kernelwright.core.job import JobSpec
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge
@@ -65,14 +66,12 @@ def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
 
 def test_what_models_propose_stands_beside_the_designers_own(task: Path) -> None:
     with Drafter() as drafter:
-        with SearchWorker(drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick") as station:
+        with SearchWorker(drafter, JobSpec(Task.from_path(task))) as station:
             own = station.designs
             made = station.write(Point.of(0, own[0].defaults))
         assert made is not None
         proposed = made.sketch.replace("maximum(", "maximum(0.0 + ")
-        with SearchWorker(
-            drafter, Task.from_path(task), dsl="cpp", track="pure", effort="quick", sketches=(proposed,)
-        ) as station:
+        with SearchWorker(drafter, JobSpec(Task.from_path(task)), sketches=(proposed,)) as station:
             assert len(station.designs) == len(own) + 1
             written = station.write(Point.of(0, station.designs[0].defaults))
             assert written is not None

@@ -1,14 +1,12 @@
 """The roles that turn a task into a kernel, and the order in which they speak. docs/agents.md tells it for people.
 
-1. `order.py`      what was asked for, as data; `fulfil` and `resume`. `minds.py` who thinks, `effort.py` how hard.
-2. `generate.py`   a job from start to result: `drafts.py` (built-in Designer and Coder, in a worker), then the team, then `final.py`.
-3. `conductor.py`  the table: (what happened, what may be spent) → the next move. `team.py` carries moves out.
-4. `roles.py`      what Designer, Coder and adviser are asked: `brief.py` (the task), `attempts.py` (what was tried), `librarian.py`
+1. `conductor.py`  the table: (what happened, what may be spent) → the next move. `team.py` carries moves out, `team_models.py` who thinks.
+2. `roles.py`      what Designer, Coder and adviser are asked: `brief.py` (the task), `showing.py` (what was tried), `librarian.py`
    (skills and lessons), rendered by `prompts.py` from prompts/*.md.
-5. `answers.py`    code and patches out of an answer. `proof.py`: is a sketch right? `distil.py`, `bounds.py`: a verdict in a few lines.
-6. `workbench.py`  the tools with their memory (`memory.py`): everything is found out once for a run. `journal.py` and `folder.py`:
-   what is written down. `observer.py`: who looks on.
-7. `task_from_code.py`, `task_writer.py`, `examiner.py`: new tasks, from code and from prose.
+3. `answers.py`    code and patches out of an answer. `distil.py`, `bounds.py`: a verdict in a few lines.
+4. `finish_race.py` the last race of a run, before a winner is named.
+5. `task_from_code.py`, `task_writer.py`, `examiner.py`: new tasks, from code and from prose.
 
+The tools that a run works with (drafts, proofs, verdicts, each remembered) are those of `kernelwright.run`.
 The Verifier is the judge, unchanged (kernelwright.judge).
 """

@@ -13,11 +13,12 @@ from typing import Any
 from kernelwright.agents.knowledge.families import families
 from kernelwright.agents.prompts import fence
 from kernelwright.core.errors import JudgeError, TaskError
+from kernelwright.core.job import Source
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Track
 from kernelwright.judge.servers import REFEREE
 from kernelwright.judge.timing.roofline import Work, roofline
-from kernelwright.run.workbench import Original, Workbench
+from kernelwright.run.workbench import Workbench
 from kernelwright.target import Target
 from kernelwright.workers.channel import ChannelError, close_all
 from kernelwright.workers.fork_server import ForkServer
@@ -52,7 +53,7 @@ class Brief:
     threads: int
     facts: dict[str, Any]
     families: tuple[str, ...]
-    original: Original | None = None
+    original: Source | None = None
 
     @property
     def source(self) -> str:
@@ -113,7 +114,7 @@ def examine(server: ForkServer, task: Task) -> dict[str, Any]:
     """The task's own facts, from a referee of the judge. TaskError when the file is at fault."""
     worker = server.spawn(REFEREE, sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
     try:
-        request = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name}
+        request = {"op": "open", **task.as_json()}
         reply, fds = worker.request(request, timeout=EXAMINE_SECONDS)
         close_all(fds)
     except ChannelError as error:
@@ -135,7 +136,7 @@ def make_brief(
     dsl: str,
     track: Track,
     threads: int,
-    original: Original | None = None,
+    original: Source | None = None,
 ) -> Brief:
     """A brief from facts that were just found, or recalled."""
     return Brief(task, dsl, track, target, threads, facts, families(facts["operators"]), original)
@@ -144,18 +145,18 @@ def make_brief(
 def brief_of(bench: Workbench) -> Brief:
     """The task of a run as the roles see it; what was found out about it is found out once."""
     job = bench.job
-    facts = bench.finding("facts", {}, lambda: examine(bench.judge.server, job.task))
+    facts = bench.finding("facts", {}, lambda: examine(bench.judge.server, bench.task))
     target = Target.remembered(bench.finding("target", {"target": job.target}, lambda: asdict(bench.target())))
     threads = bench.finding("threads", {}, lambda: {"threads": bench.judge.threads})["threads"]
-    return make_brief(job.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.original)
+    return make_brief(bench.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.source)
 
 
-def _original(original: Original) -> str:
+def _original(original: Source) -> str:
     """The kernel to migrate, fenced, with what is asked for."""
     return (
-        f"A kernel for this task exists in {original.dsl}, and is to be written anew in the language asked for. "
+        f"A kernel for this task exists in {original.kernel.dsl}, and is to be written anew in the language asked for. "
         "Keep its algorithm where that suits the new hardware; where it differs from the reference, the reference is right.\n\n"
-        + fence(original.source, "The kernel to migrate", "python")
+        + fence(original.kernel.source, "The kernel to migrate", "python")
         + "\n\n"
         + fence(original.refusal, "Why it could not be migrated by rule")
     )

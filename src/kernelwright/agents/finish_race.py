@@ -13,7 +13,7 @@ from typing import Any
 from kernelwright.judge.timing.race import FINAL, Race
 from kernelwright.run.attempts import Attempt, speed
 from kernelwright.run.journal import Journal
-from kernelwright.run.workbench import Workbench, digest
+from kernelwright.run.workbench import Workbench
 
 FINALISTS = 3
 WORTH = 0.02
@@ -33,10 +33,10 @@ def final_race(bench: Workbench, journal: Journal, tried: Sequence[Attempt], see
     racing = [holder, *others]
 
     def race() -> dict[str, Any]:
-        with Race(bench.judge, bench.job.task) as heat:
-            return {"places": [asdict(place) for place in heat.race([a.kernel for a in racing], FINAL)]}
+        with Race(bench.judge, bench.task) as heat:
+            return {"places": [asdict(place) for place in heat.race([a.kernel.source for a in racing], FINAL)]}
 
-    places = bench.finding("final", {"kernels": [digest(a.kernel) for a in racing]}, race)["places"]
+    places = bench.finding("final", {"kernels": [a.kernel.hash for a in racing]}, race)["places"]
     pace = places[0]["seconds"]
     ranked = sorted(
         ((pace / place["seconds"], a) for a, place in zip(others, places[1:], strict=True) if pace and place["seconds"]),
@@ -49,5 +49,7 @@ def final_race(bench: Workbench, journal: Journal, tried: Sequence[Attempt], see
         if best is not holder
         else "no other kernel is faster than it"
     )
-    journal.step("final", f"the last race, side by side: {reason}", {"kernel": best.kernel}, best.kernel, relative=told)
+    journal.step(
+        "final", f"the last race, side by side: {reason}", {"kernel": best.kernel.source}, best.kernel.source, relative=told
+    )
     return best

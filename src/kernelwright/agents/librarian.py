@@ -77,7 +77,7 @@ class Librarian:
                 task=brief.task.name,
                 words=brief.words,
                 sketch=attempt.sketch,
-                kernel=attempt.kernel,
+                kernel=attempt.kernel.source,
                 speedup=timing.speedup if timing else None,
             )
 

@@ -123,7 +123,7 @@ def patch(brief: Brief, library: Library, last: Attempt, seen: str = "") -> Ask:
     situation = "The judge rejected this kernel."
     if last.sketch_right and last.verdict.mismatch is not None:
         situation = "The judge rejected this kernel. Its design is right (it was run against the reference): the mistake is in the code."
-    found = fence(distil.failure(last.verdict, last.kernel), "The verdict")
+    found = fence(distil.failure(last.verdict, last.kernel.source), "The verdict")
     if seen:
         found += "\n\n" + fence(seen, "What the sketch computes there, on other inputs of the task")
     return _patch(brief, library, last, "Repair", situation, found, "the mistake is")
@@ -145,7 +145,9 @@ def rewrite(brief: Brief, library: Library, failed: Sequence[Attempt]) -> Ask:
             "The judge rejected this kernel as cheating: it does not do the work it was asked to do. Write one that computes everything "
             "itself at every call, from the inputs it is given. A second kernel of that kind ends this line of work."
         )
-    found = "\n\n".join(fence(distil.failure(a.verdict, a.kernel), f"Verdict {n}") for n, a in enumerate(failed[-3:], start=1))
+    found = "\n\n".join(
+        fence(distil.failure(a.verdict, a.kernel.source), f"Verdict {n}") for n, a in enumerate(failed[-3:], start=1)
+    )
     return _ask(
         brief,
         "coder",
@@ -157,7 +159,7 @@ def rewrite(brief: Brief, library: Library, failed: Sequence[Attempt]) -> Ask:
             task=brief.source,
             facts=brief.facts_text,
             design=_design(last.sketch, last.sketch_right),
-            kernel=fence(last.kernel, "The kernel file", "python"),
+            kernel=fence(last.kernel.source, "The kernel file", "python"),
             verdict=found,
             skills=library.skill_text,
             examples=library.example_text,
@@ -208,7 +210,7 @@ def _patch(brief: Brief, library: Library, last: Attempt, purpose: str, situatio
             task=brief.source,
             facts=brief.facts_text,
             design=_design(last.sketch, last.sketch_right),
-            kernel=fence(last.kernel, "The kernel file", "python"),
+            kernel=fence(last.kernel.source, "The kernel file", "python"),
             verdict=found,
             skills=library.skill_text,
             fixes="\n\n".join(library.lesson_text("fix")),
@@ -242,6 +244,6 @@ def _existing(seed: Attempt | None, best: Attempt | None) -> str:
     for label, one in (("The built-in design", seed), ("The best design so far", best)):
         if one is None or (one is seed and label != "The built-in design") or not one.sketch:
             continue
-        fared = distil.speed(one.verdict) if one.verdict.ok else distil.failure(one.verdict, one.kernel)
+        fared = distil.speed(one.verdict) if one.verdict.ok else distil.failure(one.verdict, one.kernel.source)
         parts.append(fence(one.sketch, label, "python") + "\n\n" + fence(fared, "What the judge said of its kernel"))
     return "\n\n".join(parts) or "The built-in mind has no kernel for this task, and none has been accepted yet."

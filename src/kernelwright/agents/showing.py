@@ -18,7 +18,7 @@ def worth_showing(attempts: Sequence[Attempt], best: Attempt | None) -> str:
     unlike = sorted({a.sketch: a for a in others}.values(), key=lambda a: (not a.verdict.ok, _likeness(a, best), a.number))
     texts = []
     for attempt in unlike[:SHOWN]:
-        fared = distil.speed(attempt.verdict) if attempt.verdict.ok else distil.failure(attempt.verdict, attempt.kernel)
+        fared = distil.speed(attempt.verdict) if attempt.verdict.ok else distil.failure(attempt.verdict, attempt.kernel.source)
         texts.append(fence(attempt.sketch, f"Design {attempt.design}", "python") + "\n\n" + fence(fared, "How it fared"))
     texts += [f"Design {a.design} was {a.verdict.status}." for a in unlike[SHOWN:]]
     return "\n\n".join(texts)

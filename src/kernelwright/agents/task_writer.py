@@ -94,7 +94,7 @@ def describe_in_sandbox(server: ForkServer, task: Task, *, budget_s: float = 2.0
     """What the judge knows of a task, found in a sandboxed referee; TaskError when the file is at fault."""
     worker = server.spawn("agents.examiner:serve", sandboxed=True, limits=Limits(memory=8 * GIB))
     try:
-        opened = _request(worker, task, {"op": "open", "path": "task.py", "source": task.source, "class_name": task.class_name})
+        opened = _request(worker, task, {"op": "open", **task.as_json(), "path": "task.py"})
         _request(worker, task, {"op": "weights", "names": opened["facts"]["state"]})
         planned = _request(worker, task, {"op": "plan", "budget_s": budget_s})
         flagged = _request(worker, task, {"op": "flags"})

@@ -27,6 +27,7 @@ from kernelwright.core.errors import (
     TaskError,
     ToolMissing,
 )
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.verdict import Verdict
 from kernelwright.run import attempts
 from kernelwright.run.attempts import Attempt, Author
@@ -123,7 +124,7 @@ class Team:
         else:
             assert self._current is not None
             complaint = "was lowered by rule to a kernel that the judge rejects"
-            faults = (distil.failure(self._current.verdict, self._current.kernel),)
+            faults = (distil.failure(self._current.verdict, self._current.kernel.source),)
         return self._designed(decision, roles.repair_design(self.brief, self._sketch, complaint, faults))
 
     def _designed(self, decision: Decision, ask: Ask) -> Turn:
@@ -187,7 +188,9 @@ class Team:
 
     def _patch(self, decision: Decision) -> Turn:
         assert self._current is not None
-        library = self.librarian.library(self.brief, "patch", distil.failure(self._current.verdict, self._current.kernel))
+        library = self.librarian.library(
+            self.brief, "patch", distil.failure(self._current.verdict, self._current.kernel.source)
+        )
         mismatch = self._current.verdict.mismatch
         known = self._current.sketch_right and mismatch is not None and mismatch.place
         seen = self.bench.recounted(self._current.sketch, mismatch) if known and mismatch else ""
@@ -195,7 +198,9 @@ class Team:
 
     def _improve(self, decision: Decision) -> Turn:
         base = self._fastest_of_design()
-        said = self.bench.finding("bounds", {"kernel": base.kernel}, lambda: {"bounds": bounds.explain(base.kernel)})["bounds"]
+        said = self.bench.finding(
+            "bounds", {"kernel": base.kernel.source}, lambda: {"bounds": bounds.explain(base.kernel.source)}
+        )["bounds"]
         library = self.librarian.library(self.brief, "improve")
         return self._patched(decision, roles.improve(self.brief, library, base, said), base)
 
@@ -204,19 +209,19 @@ class Team:
         ask = self._retold(ask)
         answer = self._answer(self.coder, ask)
         try:
-            kernel, change = answers.revised(_whole(answer), base.kernel)
+            kernel, change = answers.revised(_whole(answer), base.kernel.source)
         except answers.Unreadable as error:
             self._journal_unreadable(decision, ask, answer, str(error))
             return self._unreadable(decision, "coder", error)
         self._unread = ""
         kernel = carry(kernel, base.sketch)
-        inputs = {"prompt": ask.user, "kernel": base.kernel, "sketch": base.sketch}
+        inputs = {"prompt": ask.user, "kernel": base.kernel.source, "sketch": base.sketch}
         self.journal.step(
             str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
         )
         turn = self._judged(decision, kernel, "coder", "changed by the Coder", base.sketch)
         if not base.verdict.ok and turn.kind is Kind.correct:
-            self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel), change)
+            self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel.source), change)
         return turn
 
     def _advise(self, decision: Decision) -> Turn:
@@ -234,10 +239,11 @@ class Team:
     def _judged(self, decision: Decision, kernel: str, author: Author, how: str, sketch: str | None = None) -> Turn:
         """The verdict on a kernel, as a turn; a better one than the best so far becomes the run's result."""
         self.observer.say("judging")
-        verdict = self.bench.judged(kernel)
+        file = Kernel.from_source(kernel, dsl=self.bench.job.dsl)
+        verdict = self.bench.judged(file)
         right = {"right": True, "misdesigned": False}.get(self._proof.outcome) if self._proof is not None else None
         attempt = Attempt(
-            len(self.turns), self._design, author, self._sketch if sketch is None else sketch, kernel, verdict, right
+            len(self.turns), self._design, author, self._sketch if sketch is None else sketch, file, verdict, right
         )
         gained = attempts.gain(verdict, self.best.verdict if self.best else None)
         self.tried.append(attempt)

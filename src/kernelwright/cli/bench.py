@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from kernelwright.core.errors import ConfigError
+from kernelwright.core.plugins import DEFAULT_LANGUAGE
 
 if TYPE_CHECKING:
     from kernelwright.jobs.bench.collect import Entry
@@ -28,7 +29,7 @@ FURTHER = ("max-autotune",)
 
 def bench_command(
     paths: Annotated[list[str], typer.Argument(help="Suites (core, fused, modern), folders, files; or: compare A B.")],
-    dsl: Annotated[str, typer.Option(help="Language of the kernels.")] = "cpp",
+    dsl: Annotated[str, typer.Option(help="Language of the kernels.")] = DEFAULT_LANGUAGE,
     target: Annotated[str, typer.Option(help="Hardware the kernels are for.")] = "auto",
     track: Annotated[
         Literal["pure", "hybrid", "auto"], typer.Option(help="auto: hybrid only where no pure kernel was found.")

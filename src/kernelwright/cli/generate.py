@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kernelwright.cli import options
+from kernelwright.core.plugins import DEFAULT_LANGUAGE
 
 if TYPE_CHECKING:
-    from kernelwright.jobs.order import Fulfilled
+    from kernelwright.jobs.start import Finished
 
 
 def generate_command(
     task: Annotated[str, typer.Argument(help="A task file, module.py:ClassName, or a suite's task such as core/relu.")],
-    dsl: Annotated[str, typer.Option(help="Language of the kernel.")] = "cpp",
+    dsl: Annotated[str, typer.Option(help="Language of the kernel.")] = DEFAULT_LANGUAGE,
     target: Annotated[str, typer.Option(help="Hardware the kernel is for.")] = "auto",
     model: options.ModelName = None,
     designer_model: options.DesignerModel = None,
@@ -35,49 +36,49 @@ def generate_command(
     """Make a verified kernel for a task."""
     from kernelwright import suites
     from kernelwright.cli.progress import watching
-    from kernelwright.compiler.language import language
     from kernelwright.core import effort as efforts
-    from kernelwright.core.errors import ConfigError
-    from kernelwright.jobs.order import Order, fulfil
-    from kernelwright.judge import offdevice
+    from kernelwright.core.job import JobSpec
+    from kernelwright.jobs.start import start
 
-    thinking = options.thinking(
-        record, model=model, designer_model=designer_model, coder_model=coder_model, max_cost=max_cost, max_tokens=max_tokens
+    models, store = options.thinking(
+        record,
+        knowledge=knowledge == "on",
+        model=model,
+        designer_model=designer_model,
+        coder_model=coder_model,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
     )
-    language(dsl)
-    if offdevice.setting(dsl, target) is None and target not in ("auto", "cpu"):
-        raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
-    efforts.preset(effort)
-    found = suites.task(task)
-    order = Order(
-        path=found.path,
-        source=found.source,
-        class_name=found.class_name,
+    options.require_device(dsl, target)
+    job = JobSpec(
+        effort=efforts.preset(effort),
+        task=suites.task(task),
         dsl=dsl,
         target=target,
         track=track,
-        effort=effort,
         budget=efforts.seconds(budget) if budget else None,
         timing=not no_timing,
         compile_contender=not no_compile,
+        models=models,
         out=str(out) if out else None,
-        knowledge=knowledge == "on",
-        **thinking,
+        store=store,
     )
-    with watching(found.name) as observer:
-        done = fulfil(order, observer)
+    with watching(job.name) as observer:
+        done = start(job, observer)
     return report(done, show_sketch=show_sketch, as_json=as_json)
 
 
-def report(done: Fulfilled, *, show_sketch: bool, as_json: bool) -> int:
+def report(done: Finished, *, show_sketch: bool, as_json: bool) -> int:
     """What came of a run, for people or as one object; the exit code."""
     import json
 
     from rich.console import Console
 
     from kernelwright.cli.panel import verdict_panel
+    from kernelwright.jobs.generate import Generated
 
-    result, folder = done.generated, done.folder
+    result, folder = done.result, done.folder
+    assert isinstance(result, Generated)
     if as_json:
         told = {
             "kernel": str(folder.kernel),

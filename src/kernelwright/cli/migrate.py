@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from kernelwright.cli import options
 
 if TYPE_CHECKING:
-    from kernelwright.jobs.migrate.order import Moved
+    from kernelwright.jobs.start import Finished
 
 
 def migrate_command(
@@ -43,17 +44,14 @@ def migrate_command(
     from kernelwright import suites
     from kernelwright.agents.task_from_code import constructor, draw, split_arguments
     from kernelwright.cli.progress import watching
-    from kernelwright.compiler.language import installed, language
-    from kernelwright.core import config
+    from kernelwright.compiler.language import installed
     from kernelwright.core.errors import ConfigError
+    from kernelwright.core.job import JobSpec, Source
     from kernelwright.core.kernel import Kernel
-    from kernelwright.jobs.migrate.order import MigrationOrder, fulfil
-    from kernelwright.judge import offdevice
+    from kernelwright.jobs.start import start
 
-    settings = config.load({"model": model, "max_cost": max_cost, "max_tokens": max_tokens}).settings
-    language(to)
-    if offdevice.setting(to, target) is None and target not in ("auto", "cpu"):
-        raise ConfigError(f"{to} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
+    models, store = options.thinking(model=model, max_cost=max_cost, max_tokens=max_tokens)
+    options.require_device(to, target)
     source = Kernel.from_path(kernel, dsl=dsl)
     if source.dsl not in installed() and source.sketch is None:
         raise ConfigError(f"{kernel}: no kernel language was recognised in it; name it with --dsl ({', '.join(installed())})")
@@ -65,43 +63,34 @@ def migrate_command(
         raise ConfigError("--init is for kernels without a task; the task says what ModelNew is constructed with")
     if golden is not None and not golden.is_file():
         raise ConfigError(f"{golden}: there is no such file of recorded outputs")
-    found = suites.task(task) if task else None
-    order = MigrationOrder(
-        path=kernel,
-        source=source.source,
-        dsl=source.dsl,
-        to=to,
-        target=target,
-        task_path=found.path if found else "",
-        task_source=found.source if found else "",
-        class_name=found.class_name if found else "Model",
-        inputs=inputs or "",
-        init=constructor(init) if init else "",
-        golden=str(golden.resolve()) if golden else "",
-        track=track,
+    job = JobSpec(
+        suites.task(task) if task else None,
+        to,
+        track,
         timing=not no_timing,
         compile_contender=not no_compile,
+        target=target,
+        source=Source(source, inputs or "", constructor(init) if init else "", str(golden.resolve()) if golden else ""),
+        models=replace(models, designer="", coder=""),  # one model writes what cannot be lifted
         out=str(out) if out else None,
-        model=settings.model,
-        base_url=settings.base_url,
-        max_cost=settings.max_cost,
-        max_tokens=settings.max_tokens,
-        store=settings.store,
+        store=store,
     )
     with watching(source.name) as observer:
-        done = fulfil(order, observer)
+        done = start(job, observer)
     return report(done, as_json=as_json)
 
 
-def report(done: Moved, *, as_json: bool) -> int:
+def report(done: Finished, *, as_json: bool) -> int:
     """What came of a run, for people or as one object; the exit code."""
     import json
 
     from rich.console import Console
 
     from kernelwright.cli.panel import verdict_panel
+    from kernelwright.jobs.migrate.job import Migrated
 
-    made, folder = done.migrated, done.folder
+    made, folder = done.result, done.folder
+    assert isinstance(made, Migrated)
     if as_json:
         told = {
             "kernel": str(folder.kernel),

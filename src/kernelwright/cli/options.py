@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+if TYPE_CHECKING:
+    from kernelwright.core.job import ModelChoice
 
 ModelName = Annotated[
     str | None,
@@ -26,10 +29,31 @@ NoCompile = Annotated[bool, typer.Option("--no-compile", help="Leave torch.compi
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def thinking(record: Path | None, **flags: str | float | None) -> dict[str, Any]:
-    """The fields of an order that say who thinks, at what cost, and where it is remembered: by the flags, else by the configuration."""
+def thinking(record: Path | None = None, *, knowledge: bool = True, **flags: str | float | None) -> tuple[ModelChoice, str]:
+    """Who thinks, at what cost, and where it is remembered (the store): by the flags, else by the configuration."""
     from kernelwright.core import config
+    from kernelwright.core.job import ModelChoice
 
     settings = config.load(flags).settings
-    names = ("model", "designer_model", "coder_model", "base_url", "max_cost", "max_tokens", "store")
-    return {**{name: getattr(settings, name) for name in names}, "record": str(record.resolve()) if record else None}
+    choice = ModelChoice(
+        settings.model,
+        settings.designer_model,
+        settings.coder_model,
+        settings.base_url,
+        settings.max_cost,
+        settings.max_tokens,
+        str(record.resolve()) if record else None,
+        knowledge,
+    )
+    return choice, settings.store
+
+
+def require_device(dsl: str, target: str) -> None:
+    """Refuse a language that is not installed, and hardware that its kernels do not run on."""
+    from kernelwright.compiler.language import language
+    from kernelwright.core.errors import ConfigError
+    from kernelwright.judge import offdevice
+
+    language(dsl)
+    if offdevice.setting(dsl, target) is None and target not in ("auto", "cpu"):
+        raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")

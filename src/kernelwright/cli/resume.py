@@ -14,25 +14,15 @@ def resume_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Go on with a run that was interrupted."""
-    from contextlib import ExitStack
-
-    from kernelwright.cli.generate import report
+    from kernelwright.cli import generate, migrate
     from kernelwright.cli.progress import watching
     from kernelwright.core import config
-    from kernelwright.jobs.order import resume
-    from kernelwright.store import Store
+    from kernelwright.jobs.migrate.job import Migrated
+    from kernelwright.jobs.start import resume
 
     place = config.load({"store": store}).settings.store
-    with ExitStack() as stack:
-        opened = stack.enter_context(Store.open(place or None))
-        if opened.load_run(run).job.get("command") == "migrate":
-            from kernelwright.cli import migrate as door
-            from kernelwright.jobs.migrate import order as migration
-
-            found = opened.resume(run)
-            with watching(run) as observer:
-                moved = migration.resume(found.job, opened, found, observer, stack)
-            return door.report(moved, as_json=as_json)
     with watching(run) as observer:
         done = resume(run, place, observer)
-    return report(done, show_sketch=show_sketch, as_json=as_json)
+    if isinstance(done.result, Migrated):
+        return migrate.report(done, as_json=as_json)
+    return generate.report(done, show_sketch=show_sketch, as_json=as_json)

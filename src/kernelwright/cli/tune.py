@@ -43,36 +43,33 @@ def tune_command(
     from kernelwright.compiler.language import language
     from kernelwright.core import effort as efforts
     from kernelwright.core.errors import ConfigError
+    from kernelwright.core.job import JobSpec
     from kernelwright.core.kernel import Kernel
-    from kernelwright.jobs.order import Order, fulfil
+    from kernelwright.core.plugins import DEFAULT_LANGUAGE
+    from kernelwright.jobs.start import start
     from kernelwright.judge import offdevice
 
-    thinking = options.thinking(
+    models, store = options.thinking(
         record, model=model, designer_model=designer_model, coder_model=coder_model, max_cost=max_cost, max_tokens=max_tokens
     )
     kernel = Kernel.from_path(what, dsl=dsl) if task is not None or _is_kernel(what) else None
-    chosen = dsl or (kernel.dsl if kernel is not None else "cpp")
+    chosen = dsl or (kernel.dsl if kernel is not None else DEFAULT_LANGUAGE)
     language(chosen)
     if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
-    found = (
-        _made_from(kernel, thinking["store"]) if kernel and task is None else suites.task(task if task is not None else what)
-    )
-    order = Order(
-        path=found.path,
-        source=found.source,
-        class_name=found.class_name,
-        dsl=chosen,
-        track=track,
-        effort="quick",
+    job = JobSpec(
+        _made_from(kernel, store) if kernel and task is None else suites.task(task if task is not None else what),
+        chosen,
+        track,
         compile_contender=not no_compile,
-        out=str(out) if out else None,
+        kernel=kernel,
         tune_seconds=efforts.seconds(budget),
-        kernel=kernel.source if kernel is not None else "",
-        **thinking,
+        models=models,
+        out=str(out) if out else None,
+        store=store,
     )
-    with watching(found.name) as observer:
-        done = fulfil(order, observer)
+    with watching(job.name) as observer:
+        done = start(job, observer)
     return report(done, show_sketch=False, as_json=as_json)
 
 

@@ -10,6 +10,8 @@ from importlib.metadata import entry_points
 from typing import Any
 
 LANGUAGES = "kernelwright.dsl"
+DEFAULT_LANGUAGE = "cpp"
+"""What a kernel is written in when nobody says: a compiler is all it takes, and every machine has one."""
 
 
 def names(group: str = LANGUAGES) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.job import JobSpec
 from kernelwright.core.verdict import Verdict
 from kernelwright.judge import Judge
 from kernelwright.run import attempts
@@ -23,9 +24,7 @@ from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
 from kernelwright.run.observer import Observer
-from kernelwright.run.workbench import Job, Workbench
-
-__all__ = ["Generated", "Job", "NothingFound", "generate"]
+from kernelwright.run.workbench import Workbench
 
 Say = Callable[[str], None]
 PROPOSALS = 3
@@ -56,7 +55,7 @@ class NothingFound(KernelwrightError):
 
 
 def generate(
-    job: Job,
+    job: JobSpec,
     judge: Judge,
     drafter: Drafter,
     folder: JobFolder,
@@ -71,7 +70,7 @@ def generate(
     minds = minds or TeamModels()
     journal = Journal(folder, minds.store, minds.run)
     bench = Workbench(job, judge, drafter, minds.memory or Memory())
-    journal.step("start", job.task.name, {"task": job.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
+    journal.step("start", bench.task.name, {"task": bench.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
     try:
         if minds.designer is None or minds.coder is None:
             best, ended, path = _alone(bench, journal, folder, observer)
@@ -81,7 +80,7 @@ def generate(
         with suppress(KernelwrightError):  # where the disk is full, the end cannot be written either: the first error is told
             journal.finish("failed", None)
         raise  # anything else (Ctrl-C, a kill) leaves the run unfinished, to be resumed
-    journal.finish("done" if best.verdict.ok else "failed", best.kernel if best.verdict.ok else None)
+    journal.finish("done" if best.verdict.ok else "failed", best.kernel.source if best.verdict.ok else None)
     tried = len(bench.verdicts)
     draft = Draft(best.sketch, best.kernel)
     return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author, path)
@@ -94,9 +93,9 @@ def _alone(bench: Workbench, journal: Journal, folder: JobFolder, observer: Obse
 
 
 def _first(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> Attempt:
-    if bench.job.original is not None:
-        raise NothingFound(bench.job.original.refusal)
-    if bench.job.kernel:
+    if bench.job.source is not None:
+        raise NothingFound(bench.job.source.refusal)
+    if bench.job.kernel is not None:
         return _given(bench, journal, folder, observer)
     return best_draft(bench, journal, folder, observer)[0]
 
@@ -107,24 +106,23 @@ def _tuned(
     """What tuning makes of a kernel, where the job asks for it and speeds are measured: from the sketch of a kernel that was given, or
     from the designer's own designs, and from what models proposed."""
     job = bench.job
-    given = (best.sketch,) if job.kernel and best.sketch else ()
-    if not (job.tune_seconds and job.timing and best.verdict.timing is not None):
+    given = (best.sketch,) if job.kernel is not None and best.sketch else ()
+    if not (job.search_seconds and job.timing and best.verdict.timing is not None):
         return best, "", ()
     from kernelwright.search.tune import tune
 
     sketches = tuple(dict.fromkeys(given + proposed))
-    tuned = tune(bench, journal, folder, observer, best, seconds=job.tune_seconds, sketches=sketches, own=not given)
+    tuned = tune(bench, journal, folder, observer, best, seconds=job.search_seconds, sketches=sketches, own=not given)
     found = f"tuned to {tuned.gain:.2f}x the first kernel" if tuned.gain > 1 else "no gain found by tuning"
     return tuned.attempt, f"{found}: {tuned.raced} variants raced, {tuned.ended}", tuned.path
 
 
 def _given(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> Attempt:
     """The kernel that the run was started with, judged."""
-    from kernelwright.core.kernel import Kernel
-
-    kernel = Kernel.from_source(bench.job.kernel, dsl=bench.job.dsl)
+    kernel = bench.job.kernel
+    assert kernel is not None
     observer.say("judging the given kernel")
-    verdict = bench.judged(kernel.source)
+    verdict = bench.judged(kernel)
     journal.step(
         "judged",
         f"the given kernel: {verdict.reason}",
@@ -132,8 +130,8 @@ def _given(bench: Workbench, journal: Journal, folder: JobFolder, observer: Obse
         verdict.model_dump_json(),
         status=str(verdict.status),
     )
-    folder.keep(kernel.source, kernel.sketch or "", verdict)
-    return Attempt(1, 0, "", kernel.sketch or "", kernel.source, verdict, None)
+    folder.keep(kernel, kernel.sketch or "", verdict)
+    return Attempt(1, 0, "", kernel.sketch or "", kernel, verdict, None)
 
 
 def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer) -> tuple[Attempt, list[Attempt]]:
@@ -141,7 +139,7 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, observer: 
     job = bench.job
     observer.say("designing")
     if job.timing:
-        bench.judge.prepare(job.task, job.dsl, job.target, compile_contender=job.compile_contender, contenders=job.contenders)
+        bench.judge.prepare(bench.task, job.dsl, job.target, compile_contender=job.compile_contender, contenders=job.contenders)
     drafts = bench.drafts()
     journal.step("designed", f"{len(drafts)} drafts of the built-in mind", result=drafts[0].sketch, notes=list(drafts[0].notes))
     best: Attempt | None = None
@@ -155,7 +153,7 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, observer: 
         journal.step(
             "judged",
             f"draft {number}: {verdict.reason}",
-            {"sketch": draft.sketch, "kernel": draft.kernel},
+            {"sketch": draft.sketch, "kernel": draft.kernel.source},
             verdict.model_dump_json(),
             status=str(verdict.status),
             speedup=verdict.timing.speedup if verdict.timing else None,
@@ -193,7 +191,7 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: O
     best = _here(bench, final_race(bench, journal, team.tried, team.seeded), team.tried)
     if best is None:
         if not team.tried:
-            raise NothingFound(f"{bench.job.task.path}: no kernel was found: {decision.reason}")
+            raise NothingFound(f"{bench.task.path}: no kernel was found: {decision.reason}")
         best = team.tried[-1]
     keep(best)
     ended = decision.reason
@@ -214,7 +212,7 @@ def _here(bench: Workbench, best: Attempt | None, tried: list[Attempt]) -> Attem
     """The winner by a verdict of this machine. Verdicts from a recording led the replay; the result is judged anew."""
     others = sorted((a for a in tried if a.verdict.ok and a is not best), key=lambda a: -(attempts.speed(a.verdict) or 0.0))
     for attempt in [best, *others] if best is not None else []:
-        if attempt.kernel not in bench.replayed:
+        if attempt.kernel.hash not in bench.replayed:
             return attempt
         verdict = bench.judged_here(attempt.kernel)
         if verdict.ok:

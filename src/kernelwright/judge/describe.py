@@ -45,7 +45,7 @@ def describe(task: Task, *, budget_s: float = 5.0, patience: float = PATIENCE) -
     child = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=2, start_new_session=True)
     theirs.close()
     try:
-        request = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name}
+        request = {"op": "open", **task.as_json()}
         opened = _ask(channel, task, request, patience)
         _ask(channel, task, {"op": "weights", "names": opened["facts"]["state"]}, patience)
         planned = _ask(channel, task, {"op": "plan", "budget_s": budget_s}, patience)

@@ -119,9 +119,7 @@ class Session(Conversation):
     def open(self) -> None:
         """Have the referee run the task file; a bad one is the user's error, not the kernel's."""
         self.referee = self.server.spawn(REFEREE, sandboxed=False, limits=Limits(memory=1 << 46, file_bytes=1 << 46))
-        reply, fds = self.ask_referee(
-            {"op": "open", "path": self.task.path, "source": self.task.source, "class_name": self.task.class_name}
-        )
+        reply, fds = self.ask_referee({"op": "open", **self.task.as_json()})
         self.facts = reply["facts"]
         self._init, self._init_fds = reply["header"], fds
 

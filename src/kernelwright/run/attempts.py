@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.verdict import Verdict
 
 Author = Literal["", "builtin", "designer", "rules", "coder"]
@@ -19,7 +20,7 @@ class Attempt:
     design: int
     author: Author
     sketch: str
-    kernel: str
+    kernel: Kernel
     verdict: Verdict
     sketch_right: bool | None = None
 

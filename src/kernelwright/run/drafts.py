@@ -1,4 +1,4 @@
-"""The built-in Designer and Coder as a worker: a task in, drafts (sketch and kernel file) out, best guess first.
+"""The built-in Designer and Coder as a worker: a job in, drafts (sketch and kernel file) out, best guess first.
 
 `Drafter` is the parent's side and imports no torch. `serve` is the worker's side: forked from the judge's server, it executes the
 task file, captures the module, designs and lowers. A task that crashes or hangs costs only this worker.
@@ -13,7 +13,8 @@ from typing import Any
 
 from kernelwright.compiler.language import InitialisedState
 from kernelwright.core import errors
-from kernelwright.core.task import Task
+from kernelwright.core.job import JobSpec
+from kernelwright.core.kernel import Kernel
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelError
 from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
@@ -24,23 +25,22 @@ READY = "kernelwright.run.preload"
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the drafts are for."""
-
-    dsl: str
-    track: str = "pure"
-    effort: str = "quick"
-    count: int = 3
-
-
-@dataclass(frozen=True)
 class Draft:
     """One design and the kernel it was lowered to. `predicted_ms` is the cost model's guess."""
 
     sketch: str
-    kernel: str
+    kernel: Kernel
     notes: tuple[str, ...] = ()
     predicted_ms: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As it travels from the worker and is remembered."""
+        return {**asdict(self), "kernel": self.kernel.source, "notes": list(self.notes)}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any], dsl: str) -> Draft:
+        kernel = Kernel.from_source(data["kernel"], dsl=dsl)
+        return cls(data["sketch"], kernel, tuple(data["notes"]), data.get("predicted_ms"))
 
 
 class Drafter:
@@ -64,24 +64,18 @@ class Drafter:
         with contextlib.suppress(errors.KernelwrightError):
             self._server.start()
 
-    def drafts(self, task: Task, request: Request, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
-        """Raises what the worker met (TaskError, UnsupportedOperator, …) as the same error, in one sentence."""
-        message = {
-            "task": self.task_message(task),
-            "dsl": request.dsl,
-            "track": request.track,
-            "effort": request.effort,
-            "count": request.count,
-        }
+    def drafts(self, job: JobSpec, count: int | None = None, *, timeout: float = DESIGN_SECONDS) -> list[Draft]:
+        """As many as are asked for, or as the effort allows. Raises what the worker met (TaskError, UnsupportedOperator, …) as the same
+        error, in one sentence."""
+        message = {"job": job.as_json(), "count": count or job.effort.drafts}
         try:
             reply = self.ask("run.drafts:serve", message, timeout=timeout)
         except ChannelError as error:
-            raise errors.KernelwrightError(f"{task.path}: designing a kernel did not finish: {error}") from error
+            place = job.task.path if job.task else job.name
+            raise errors.KernelwrightError(f"{place}: designing a kernel did not finish: {error}") from error
         if not reply.get("ok"):
             raise DraftError(str(reply.get("error")), int(reply.get("exit_code", 2)))
-        return [
-            Draft(item["sketch"], item["kernel"], tuple(item["notes"]), item.get("predicted_ms")) for item in reply["drafts"]
-        ]
+        return [Draft.from_json(item, job.dsl) for item in reply["drafts"]]
 
     def open(self, entry: str) -> Worker:
         """A worker of one's own that runs `entry` ("room.module:function") until it is stopped."""
@@ -98,11 +92,6 @@ class Drafter:
         finally:
             worker.stop()
 
-    @staticmethod
-    def task_message(task: Task) -> dict[str, str]:
-        """A task as it travels to a worker."""
-        return {"path": task.path, "source": task.source, "class_name": task.class_name}
-
 
 class DraftError(errors.KernelwrightError):
     """An error that was met in the drafting worker, with its own sentence and exit code."""
@@ -116,7 +105,8 @@ def serve(channel: Channel) -> None:
     """The worker: answers one request."""
     message, _ = channel.receive(None)
     try:
-        channel.send({"ok": True, "drafts": _make(message)})
+        made = texts(JobSpec.from_json(message["job"]), message["count"])
+        channel.send({"ok": True, "drafts": [draft.as_json() for draft in made]})
     except errors.KernelwrightError as error:
         # A sketch that the language cannot express is no fault of the task: there is no kernel, which is an answer.
         code = 1 if isinstance(error, errors.SketchError) else error.exit_code
@@ -135,25 +125,21 @@ def describe_failure(who: str, error: Exception) -> str:
     return f"{who} failed: {type(error).__name__}: {first} ({where.filename.rpartition('/')[2]}:{where.lineno})"
 
 
-def _make(message: dict[str, Any]) -> list[dict[str, Any]]:
-    request = Request(message["dsl"], message["track"], message["effort"], message["count"])
-    return [asdict(draft) for draft in texts(Task.from_source(**message["task"]), request)]
-
-
-def texts(task: Task, request: Request) -> list[Draft]:
+def texts(job: JobSpec, count: int) -> list[Draft]:
     """The drafts, made in this process, which executes the task's file."""
     from kernelwright.compiler.designer import design_task
     from kernelwright.compiler.language import language
     from kernelwright.core.task.load import load_task
     from kernelwright.sketch.print import to_source
 
-    backend = language(request.dsl)
-    state = state_of(load_task(task))
-    designs = design_task(task, track=request.track, effort=request.effort, dsl=request.dsl)[: request.count]
+    assert job.task is not None
+    backend = language(job.dsl)
+    state = state_of(load_task(job.task))
+    designs = design_task(job.task, track=job.track, effort=job.effort.name, dsl=job.dsl)[:count]
     return [
         Draft(
             to_source(design.sketch),
-            backend.lower(design.sketch, state=state, shapes=design.shapes),
+            Kernel.from_source(backend.lower(design.sketch, state=state, shapes=design.shapes), dsl=job.dsl),
             tuple(design.notes),
             design.cost * 1e3,
         )

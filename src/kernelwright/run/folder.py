@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.verdict import Verdict
 
 DEFAULT_ROOT = Path("kernelwright-out")
@@ -38,9 +39,9 @@ class JobFolder:
     def verdict(self) -> Path:
         return self.path / "verdict.json"
 
-    def keep(self, kernel: str, sketch: str, verdict: Verdict) -> None:
+    def keep(self, kernel: Kernel, sketch: str, verdict: Verdict) -> None:
         """Make this the job's result so far."""
-        self._replace(self.kernel, kernel)
+        self._replace(self.kernel, kernel.source)
         self._replace(self.sketch, sketch)
         self._replace(self.verdict, verdict.model_dump_json(indent=2) + "\n")
 

@@ -11,6 +11,7 @@ from torch import nn
 
 from kernelwright.compiler.designer import design_module
 from kernelwright.compiler.language import language
+from kernelwright.core.plugins import DEFAULT_LANGUAGE
 
 
 class _Tiny(nn.Module):  # type: ignore[misc]
@@ -22,4 +23,4 @@ class _Tiny(nn.Module):  # type: ignore[misc]
         return torch.softmax(self.linear(x), -1)
 
 
-language("cpp").lower(design_module(_Tiny().eval(), [torch.zeros(2, 4)])[0].sketch)
+language(DEFAULT_LANGUAGE).lower(design_module(_Tiny().eval(), [torch.zeros(2, 4)])[0].sketch)

@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from kernelwright.core import errors
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.run.drafts import Drafter, describe_failure, state_of
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelTimeout
@@ -73,13 +74,13 @@ def check_text(source: str, *, track: str = "pure") -> tuple[str, ...]:
     return tuple(told)
 
 
-def prove(drafter: Drafter, task: Task, source: str, *, dsl: str, track: str = "pure", timeout: float = RUN_SECONDS) -> Proof:
+def prove(drafter: Drafter, job: JobSpec, source: str, *, timeout: float = RUN_SECONDS) -> Proof:
     """All three steps. A worker that dies or hangs on the sketch is a fact about the sketch, never an error of ours."""
     started = time.monotonic()
-    faults = check_text(source, track=track)
+    faults = check_text(source, track=job.track)
     if faults:
         return Proof("malformed", faults, seconds=round(time.monotonic() - started, 3))
-    request = {"sketch": source, "dsl": dsl, "track": track, "seconds": timeout, "task": drafter.task_message(task)}
+    request = {"job": job.as_json(), "sketch": source, "seconds": timeout}
     try:
         reply = drafter.ask("run.proof:serve", request, timeout=timeout + 60.0)
     except ChannelTimeout:
@@ -99,7 +100,7 @@ def recount(drafter: Drafter, task: Task, source: str, output: str, place: Seque
     interpreter cannot tell in time."""
     request = {
         "sketch": source,
-        "task": drafter.task_message(task),
+        "task": task.as_json(),
         "output": output,
         "place": list(place),
         "seconds": timeout,
@@ -162,7 +163,9 @@ def _examined(message: dict[str, Any]) -> dict[str, Any]:
     from kernelwright.sketch.parse import parse
 
     sketch = parse(message["sketch"])
-    loaded = load_task(Task.from_source(**message["task"]))
+    job = JobSpec.from_json(message["job"])
+    assert job.task is not None
+    loaded = load_task(job.task)
     model = loaded.construct(0)
     workloads = loaded.draw(0)
     deadline = time.monotonic() + float(message["seconds"])
@@ -179,7 +182,7 @@ def _examined(message: dict[str, Any]) -> dict[str, Any]:
                     break
         except _TooSlow:
             outcome = "unproved"
-    kernel, lowering = _lowered(message, sketch, state_of(loaded), covered)
+    kernel, lowering = _lowered(job, sketch, state_of(loaded), covered)
     return {"outcome": outcome, "faults": [], "kernel": kernel, "lowering": lowering}
 
 
@@ -208,23 +211,23 @@ def _where(sketch: Any, model: Any, inputs: list[Any]) -> list[str]:
     return told
 
 
-def _lowered(message: dict[str, Any], sketch: Any, state: Any, covered: bool) -> tuple[str, str]:
+def _lowered(job: JobSpec, sketch: Any, state: Any, covered: bool) -> tuple[str, str]:
     """The rules' kernel; shapes that the sketch does not cover are the built-in designer's."""
     from kernelwright.compiler.language import language
 
     try:
-        shapes = () if covered else _other_shapes(message)
-        return language(message["dsl"]).lower(sketch, state=state, shapes=shapes), ""
+        shapes = () if covered else _other_shapes(job)
+        return language(job.dsl).lower(sketch, state=state, shapes=shapes), ""
     except errors.KernelwrightError as error:
         return "", str(error)
     except Exception as error:
         return "", describe_failure("lowering", error)
 
 
-def _other_shapes(message: dict[str, Any]) -> tuple[Any, ...]:
+def _other_shapes(job: JobSpec) -> tuple[Any, ...]:
     from kernelwright.compiler.designer import design_task
 
-    return design_task(Task.from_source(**message["task"]), track=message["track"])[0].shapes
+    return design_task(job.task, track=job.track, dsl=job.dsl)[0].shapes
 
 
 class _TooSlow(BaseException):

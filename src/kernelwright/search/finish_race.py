@@ -38,7 +38,7 @@ def named(
         journal.step(
             "judged",
             reason,
-            {"sketch": one.sketch, "kernel": one.kernel},
+            {"sketch": one.sketch, "kernel": one.kernel.source},
             verdict.model_dump_json(),
             status=str(verdict.status),
             speedup=verdict.timing.speedup if verdict.timing else None,
@@ -47,7 +47,7 @@ def named(
             folder.keep(one.kernel, one.sketch, verdict)
             path = _path(course, state, one, gain)
             told = "; ".join(f"{what}: {factor:.2f}x" for what, factor in path)
-            journal.step("tuned", f"{gain:.2f}x the first kernel: {told}", {"kernel": one.kernel}, path=path, gain=gain)
+            journal.step("tuned", f"{gain:.2f}x the first kernel: {told}", {"kernel": one.kernel.source}, path=path, gain=gain)
             attempt = Attempt(seed.number + 1, seed.design, seed.author, one.sketch, one.kernel, verdict, True)
             return Tuned(attempt, gain, ended, state.raced, path)
     journal.step("tuned", f"no gain found in {state.raced} variants: {ended}", gain=1.0)

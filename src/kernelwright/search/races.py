@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from kernelwright.core.kernel import Kernel
 from kernelwright.judge.timing.race import STAGES, Place, Race
 from kernelwright.run.attempts import Attempt
 from kernelwright.run.workbench import Workbench, digest
@@ -21,7 +22,7 @@ from kernelwright.search.worker import SearchWorker, Written
 class Variant:
     """A kernel of the search. `relative` is its time over the seed's: less is faster. The seed has no point where no design has it."""
 
-    kernel: str
+    kernel: Kernel
     sketch: str
     point: Point | None = None
     relative: float = 1.0
@@ -83,33 +84,28 @@ class Course:
     def race(self, variants: list[Variant], stages: tuple[tuple[int, float], ...] = STAGES, lap: int = 0) -> list[Place]:
         """All beside each other, each in a process of its own; remembered. Another `lap` is another race."""
         key = {
-            "kernels": [digest(variant.kernel) for variant in variants],
+            "kernels": [variant.kernel.hash for variant in variants],
             "stages": [list(stage) for stage in stages],
             "lap": lap,
         }
 
         def race() -> dict[str, Any]:
-            return {"places": [asdict(place) for place in self._heat().race([variant.kernel for variant in variants], stages)]}
+            return {
+                "places": [
+                    asdict(place) for place in self._heat().race([variant.kernel.source for variant in variants], stages)
+                ]
+            }
 
         return [Place(**place) for place in self._bench.finding("heat", key, race)["places"]]
 
     def _station(self) -> SearchWorker:
         if self._open_station is None:
             job, (sketches, own, options) = self._bench.job, self._given
-            station = SearchWorker(
-                self._bench.drafter,
-                job.task,
-                dsl=job.dsl,
-                track=job.track,
-                effort="standard",
-                sketches=sketches,
-                own=own,
-                options=options,
-            )
+            station = SearchWorker(self._bench.drafter, job, sketches=sketches, own=own, options=options)
             self._open_station = self._stack.enter_context(station)
         return self._open_station
 
     def _heat(self) -> Race:
         if self._open_heat is None:
-            self._open_heat = self._stack.enter_context(Race(self._bench.judge, self._bench.job.task))
+            self._open_heat = self._stack.enter_context(Race(self._bench.judge, self._bench.task))
         return self._open_heat

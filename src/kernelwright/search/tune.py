@@ -16,13 +16,12 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 
-from kernelwright.core.kernel import Kernel
 from kernelwright.judge.timing.race import AGAIN
 from kernelwright.run.attempts import Attempt
 from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.observer import Observer, Standing
-from kernelwright.run.workbench import Workbench, digest
+from kernelwright.run.workbench import Workbench
 from kernelwright.search import finish_race, history
 from kernelwright.search.codegen_options import code_of
 from kernelwright.search.cost_model import CostModel
@@ -54,8 +53,8 @@ def tune(
     sketch is that of a kernel, which is written with its options."""
     job, started, target = bench.job, bench.seconds, Target.host().name
     start = Variant(seed.kernel, seed.sketch)
-    state = State(start, {code_of(seed.kernel): start})
-    options = Kernel.from_source(seed.kernel, dsl=job.dsl).options if sketches and not own else {}
+    state = State(start, {code_of(seed.kernel.source): start})
+    options = seed.kernel.options if sketches and not own else {}
 
     def stand(*doing: str) -> None:
         observer.stands(_standing(state, proposer, doing, bench.seconds - started, seconds))
@@ -121,7 +120,7 @@ def _heat(
         relative = leader.relative * place.seconds / pace if place.seconds and pace else None
         design = course.designs[point.design]
         told = {"what": point.words(design.defaults), "values": dict(point.values), "relative": relative, **asdict(place)}
-        facts.append({**told, "features": proposer.row(point), "kernel": digest(made.kernel)})
+        facts.append({**told, "features": proposer.row(point), "kernel": made.kernel.hash})
         proposer.tell(point, relative)
         if relative is not None:
             state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
@@ -129,7 +128,13 @@ def _heat(
     state.best.append(1 / state.leader.relative)
     reason = f"{len(entrants)} variants beside the best so far, which is {state.best[-1]:.2f}x the first kernel"
     journal.step(
-        "heat", reason, {"leader": leader.kernel}, state.leader.kernel, places=facts, target=target, best=state.best[-1]
+        "heat",
+        reason,
+        {"leader": leader.kernel.source},
+        state.leader.kernel.source,
+        places=facts,
+        target=target,
+        best=state.best[-1],
     )
     if dropped:
         journal.step("dropped", dropped)

@@ -1,6 +1,6 @@
 """The worker of a search: holds the designs of one task, and writes a kernel for any point of their spaces.
 
-In: `open` {task, dsl, track, effort, sketches, own, options} → {designs: [Axes]}: the sketches given (of a kernel that is to be tuned, with
+In: `open` {job, sketches, own, options} → {designs: [Axes]}: the sketches given (of a kernel that is to be tuned, with
 the coder's options that it was written with; of models) and, where they are asked for, the designer's `own` designs; `write`
 {design, values} → {kernel, sketch, code}, or {} where the checker objects. Axes are those of the sketch (space.py) and the coder's
 options that make a difference (ways.py). Forked from the drafting template, since the task file has to run for its shapes. `SearchWorker`
@@ -16,24 +16,27 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kernelwright.compiler.language import HasCodegenOptions
 from kernelwright.core.errors import KernelwrightError, SketchError
+from kernelwright.core.job import JobSpec
+from kernelwright.core.kernel import Kernel
 from kernelwright.search.codegen_options import CODER, code_of, split, ways
 from kernelwright.search.features import Axes, family_of, roles_of, traits_of
 from kernelwright.search.point import Point
 
 if TYPE_CHECKING:
-    from kernelwright.core.task import Task
     from kernelwright.run.drafts import Drafter
     from kernelwright.sketch.nodes import Sketch
     from kernelwright.workers.channel import Channel
 
 SECONDS = 300.0
+EFFORT = "standard"
+"""The designs that a search begins with, whatever the job's own effort: more of them than its drafts were."""
 
 
 @dataclass(frozen=True)
 class Written:
     """A kernel for a point, the sketch it was lowered from, and the hash of its code (ways.py): equal code runs equally fast."""
 
-    kernel: str
+    kernel: Kernel
     sketch: str
     code: str
 
@@ -44,19 +47,17 @@ class SearchWorker:
     def __init__(
         self,
         drafter: Drafter,
-        task: Task,
+        job: JobSpec,
         *,
-        dsl: str,
-        track: str,
-        effort: str,
         sketches: tuple[str, ...] = (),
         own: bool = True,
         options: dict[str, int] | None = None,
     ) -> None:
         self._worker = drafter.open("search.worker:serve")
-        message = {"op": "open", "task": drafter.task_message(task), "dsl": dsl, "track": track, "effort": effort}
+        self._dsl = job.dsl
+        message = {"op": "open", "job": job.as_json(), "sketches": list(sketches), "own": own, "options": options or {}}
         try:
-            reply = self._ask({**message, "sketches": list(sketches), "own": own, "options": options or {}})
+            reply = self._ask(message)
         except BaseException:
             self._worker.stop()
             raise
@@ -74,7 +75,9 @@ class SearchWorker:
     def write(self, point: Point) -> Written | None:
         """The kernel for a point, or None where it breaks a rule of the sketch."""
         reply = self._ask({"op": "write", "design": point.design, "values": dict(point.values)})
-        return Written(reply["kernel"], reply["sketch"], reply["code"]) if "kernel" in reply else None
+        if "kernel" not in reply:
+            return None
+        return Written(Kernel.from_source(reply["kernel"], dsl=self._dsl), reply["sketch"], reply["code"])
 
     def _ask(self, message: dict[str, Any]) -> dict[str, Any]:
         from kernelwright.workers.channel import ChannelError
@@ -112,20 +115,20 @@ class _Desk:
     def open(self, message: dict[str, Any]) -> dict[str, Any]:
         from kernelwright.compiler.designer import Design, design_task
         from kernelwright.compiler.language import language
-        from kernelwright.core.task import Task
         from kernelwright.core.task.load import load_task
         from kernelwright.run.drafts import state_of
         from kernelwright.search.space import Space
         from kernelwright.sketch.parse import parse
 
-        task = Task.from_source(**message["task"])
-        self._coder = language(message["dsl"])
-        self._state = state_of(load_task(task))
+        job = JobSpec.from_json(message["job"])
+        assert job.task is not None
+        self._coder = language(job.dsl)
+        self._state = state_of(load_task(job.task))
         self._designs = [Design(parse(text)) for text in message["sketches"]]
         self._given = len(self._designs)
         if message["own"]:
             try:
-                self._designs += design_task(task, track=message["track"], effort=message["effort"], dsl=message["dsl"])
+                self._designs += design_task(job.task, track=job.track, effort=EFFORT, dsl=job.dsl)
             except KernelwrightError:
                 if not self._designs:  # else what a model proposed can still be varied
                     raise

@@ -28,6 +28,7 @@ from kernelwright.core.task import footprint, tree
 from kernelwright.core.task.task import DEFAULT_CLASS, Task
 
 _serial = itertools.count()
+_loaded: dict[tuple[str, str], LoadedTask] = {}
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class LoadedTask:
 
     def require_memory(self, limit: int | None = None) -> footprint.Footprint:
         """Refuse a task that cannot fit, before it is run. Uses a namespace of its own, so no fake tensor stays behind."""
-        other = load_task(self.task)
+        other = fresh_task(self.task)
         needed = footprint.measure(lambda: _run_once(other))
         limit = footprint.available_bytes() if limit is None else limit
         if needed.judged > limit:
@@ -100,7 +101,15 @@ class LoadedTask:
 
 
 def load_task(task: Task) -> LoadedTask:
-    """Execute the file in a namespace of its own and find the class and its functions."""
+    """The task's file, executed once in a process: whoever asks for the same task again gets the same classes and functions."""
+    key = (task.hash, task.path)
+    if key not in _loaded:
+        _loaded[key] = fresh_task(task)
+    return _loaded[key]
+
+
+def fresh_task(task: Task) -> LoadedTask:
+    """Execute the file in a namespace of its own and find the class and its functions: for those who leave fake tensors behind."""
     module = _execute(task)
     model_class = getattr(module, task.class_name, None)
     if model_class is None:

@@ -220,9 +220,9 @@ def _run(task: Task) -> None:
     from torch._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode, UnsupportedFakeTensorException
 
     from kernelwright.core.task.footprint import OneStep, quietly
-    from kernelwright.core.task.load import load_task
+    from kernelwright.core.task.load import fresh_task
 
-    loaded = load_task(task)
+    loaded = fresh_task(task)
     with quietly("torch._subclasses.fake_tensor"), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=True), OneStep():
         try:
             model = loaded.construct(0)

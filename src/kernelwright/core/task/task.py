@@ -33,6 +33,10 @@ class Task:
         path, class_name = split_spec(str(spec))
         return cls.from_source(read_text(path), path=str(path), class_name=class_name)
 
+    def as_json(self) -> dict[str, str]:
+        """A task as it travels and is stored; `Task.from_source(**…)` reads it."""
+        return {"path": self.path, "source": self.source, "class_name": self.class_name}
+
     @classmethod
     def from_source(cls, source: str, *, path: str = "task.py", class_name: str = DEFAULT_CLASS) -> Self:
         """A task from text, for suites and tests that have no file. Syntax and class are checked, without running it."""

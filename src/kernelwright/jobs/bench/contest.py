@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from kernelwright.core.effort import preset
 from kernelwright.core.errors import KernelFileError, KernelwrightError, TaskError
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Track, Verdict
 from kernelwright.jobs.bench.collect import Entry
@@ -26,7 +27,6 @@ from kernelwright.jobs.generate import generate
 from kernelwright.judge import Judge
 from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import JobFolder, open_folder
-from kernelwright.run.workbench import Job
 
 REASON_LENGTH = 600
 
@@ -90,9 +90,9 @@ class Contest:
             return {**seen, **_outcome(found.outcome or "failed", found.reason)}
         (folder.path / "task.py").write_text(found.task.source)
         if self.options.timing:
-            compiles = "compile" in self.options.contenders
+            options = self.options
             self.judge.prepare(
-                found.task, self.options.dsl, self.options.target, compile_contender=compiles, contenders=self._further()
+                found.task, options.dsl, options.target, compile_contender=options.compiles, contenders=options.further
             )
         if kernel is not None:
             return {**seen, **self._judge(found.task, kernel, folder)}
@@ -101,23 +101,22 @@ class Contest:
     def _judge(self, task: Task, kernel: Path, folder: JobFolder) -> dict[str, Any]:
         """A kernel that somebody else made."""
         verdict: Verdict | None = None
-        text = kernel.read_text(errors="replace")
+        file = Kernel.from_source(kernel.read_text(errors="replace"), path=str(kernel), dsl=self.options.dsl)
         for track in self._tracks():
             verdict = self.judge.verify(
                 task,
-                text,
-                dsl=self.options.dsl,
+                file,
                 target=self.options.target,
                 track=track,
                 timing=self.options.timing,
-                compile_contender="compile" in self.options.contenders,
-                contenders=self._further(),
+                compile_contender=self.options.compiles,
+                contenders=self.options.further,
                 budget_s=preset(self.options.effort).judge_seconds,
             )
             if verdict.ok:
                 break
         assert verdict is not None
-        folder.keep(text, "", verdict)
+        folder.keep(file, "", verdict)
         folder.journal("judged", kernel=str(kernel), status=verdict.status, reason=verdict.reason)
         return self._judged(verdict, folder, 1)
 
@@ -125,17 +124,7 @@ class Contest:
         """A kernel of ours; with track auto, the library is allowed only where nothing pure was found."""
         fields: dict[str, Any] = {}
         for track in self._tracks():
-            job = Job(
-                task,
-                self.options.dsl,
-                track,
-                preset(self.options.effort),
-                timing=self.options.timing,
-                compile_contender="compile" in self.options.contenders,
-                target=self.options.target,
-                contenders=self._further(),
-                tune_seconds=preset(self.options.effort).tune_seconds,
-            )
+            job = self.options.job(task, track)
             try:
                 result = generate(job, self.judge, self.drafter, folder, minds=self.models.minds(key, self.options.dsl))
             except TaskError as error:
@@ -147,10 +136,6 @@ class Contest:
                 if result.verdict.ok:
                     break
         return fields
-
-    def _further(self) -> tuple[str, ...]:
-        """Contenders beside eager and torch.compile."""
-        return tuple(name for name in self.options.contenders if name not in ("eager", "compile"))
 
     def _tracks(self) -> tuple[Track, ...]:
         every: tuple[Track, ...] = ("pure", "hybrid")

@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from kernelwright.agents.team_models import TeamModels
+from kernelwright.core.job import BUILTIN
 from kernelwright.jobs.bench.record import Step
 from kernelwright.run.memo import Memory
 
 if TYPE_CHECKING:
     from kernelwright.agents.models import Model
     from kernelwright.store import Store
-
-BUILTIN = "builtin"
 
 
 class Models:

@@ -45,7 +45,7 @@ HARMFUL = ("looking at the task", "running the task")
 
 
 def _ask(server: ForkServer, task: Task, scale: float, max_seconds: float, *, sandboxed: bool) -> Found:
-    message = {"path": task.path, "source": task.source, "class_name": task.class_name, "scale": scale}
+    message = {**task.as_json(), "scale": scale}
     limits = Limits(memory=MEMORY, file_bytes=1 << 30, cpu_seconds=3600)
     worker = server.spawn("jobs.bench.probe_worker:serve", sandboxed=sandboxed, limits=limits)
     stage = "looking"

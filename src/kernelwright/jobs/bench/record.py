@@ -9,7 +9,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kernelwright.core.verdict import Timing
+from kernelwright.core.effort import preset
+from kernelwright.core.job import JobSpec, ModelChoice
+from kernelwright.core.plugins import DEFAULT_LANGUAGE
+from kernelwright.core.task import Task
+from kernelwright.core.verdict import Timing, Track
 
 Outcome = Literal[
     "correct",
@@ -42,7 +46,7 @@ class Frozen(BaseModel):
 class Options(Frozen):
     """What was asked for: everything that a record depends on. A run may be resumed only with the same options."""
 
-    dsl: str = "cpp"
+    dsl: str = DEFAULT_LANGUAGE
     target: str = "auto"
     track: Literal["pure", "hybrid", "auto"] = "pure"
     effort: str = "quick"
@@ -52,6 +56,30 @@ class Options(Frozen):
     scale: float = 1.0
     max_reference_seconds: float = 5.0
     kernels: str | None = None
+
+    def job(self, task: Task, track: Track) -> JobSpec:
+        """What is done for one task."""
+        return JobSpec(
+            task,
+            self.dsl,
+            track,
+            preset(self.effort),
+            timing=self.timing,
+            compile_contender=self.compiles,
+            target=self.target,
+            contenders=self.further,
+            models=ModelChoice(self.model),
+        )
+
+    @property
+    def compiles(self) -> bool:
+        """Whether torch.compile is a contender."""
+        return "compile" in self.contenders
+
+    @property
+    def further(self) -> tuple[str, ...]:
+        """Contenders beside eager and torch.compile."""
+        return tuple(name for name in self.contenders if name not in ("eager", "compile"))
 
 
 class Machine(Frozen):

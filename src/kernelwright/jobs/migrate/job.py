@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from kernelwright.core import effort as efforts
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.job import JobSpec, Source
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Track, Verdict
 from kernelwright.jobs.migrate import hardware, reference, worker
@@ -27,12 +28,9 @@ from kernelwright.run.folder import JobFolder
 from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
 from kernelwright.run.observer import Observer
-from kernelwright.run.workbench import Job, Workbench
+from kernelwright.run.workbench import Workbench
 from kernelwright.sketch.nodes import LibraryCall
 from kernelwright.sketch.parse import parse
-
-if TYPE_CHECKING:
-    from kernelwright.jobs.migrate.order import MigrationOrder
 
 
 class NotMigrated(KernelwrightError):
@@ -59,7 +57,7 @@ class Tools:
 class Migrated:
     """The result. `source` is the verdict on the kernel that was migrated, None where recorded outputs stood for it."""
 
-    kernel: str
+    kernel: Kernel
     sketch: str
     verdict: Verdict
     source: Verdict | None
@@ -70,56 +68,57 @@ class Migrated:
     seconds: float
 
 
-def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
-    """Run the order. The verdict of the result may be a rejection: then nothing better came out."""
+def migrate(job: JobSpec, tools: Tools) -> Migrated:
+    """Run the job. The verdict of the result may be a rejection: then nothing better came out."""
     from kernelwright.jobs.migrate import report
 
     started = time.monotonic()
     journal, observer = tools.journal, tools.observer
-    kernel = order.kernel
+    source = source_of(job)
+    kernel = source.kernel
     journal.step(
-        "start", f"{kernel.name}: {kernel.dsl} to {order.to}", {"kernel": kernel.source}, dsl=order.to, target=order.target
+        "start", f"{kernel.name}: {kernel.dsl} to {job.dsl}", {"kernel": kernel.source}, dsl=job.dsl, target=job.target
     )
     notes: list[str] = []
-    found, origin, source, init = carried(kernel), "carried", kernel.source, "[]"
+    found, origin, init = carried(kernel), "carried", "[]"
     if not found.texts:
         from kernelwright.jobs.migrate.lifting import Unliftable, lifted
 
         observer.say("lifting")
         try:
-            lift = lifted(order, tools)
+            lift = lifted(job, tools)
         except Unliftable as refusal:
             from kernelwright.jobs.migrate.written import written
 
-            return written(order, tools, refusal, started)
+            return written(job, tools, refusal, started)
         found, origin = Carried(lift.texts, ()), "lifted"
         notes += lift.notes
-        inputs, source, init = lift.inputs, kernel.source + lift.wrapper, lift.init
+        inputs, init = lift.inputs, lift.init
+        kernel = Kernel.from_source(kernel.source + lift.wrapper, path=kernel.path, dsl=kernel.dsl)
     else:
-        inputs = (order.inputs,) if order.inputs else ()
+        inputs = (source.inputs,) if source.inputs else ()
     sketches = [parse(text) for text in found.texts]
-    journal.step("sketch", f"the sketch was {origin}", {"kernel": kernel.source}, found.texts[0], notes=notes)
-    names = _target(order.to, order.target)
+    journal.step("sketch", f"the sketch was {origin}", {"kernel": source.kernel.source}, found.texts[0], notes=notes)
+    names = _target(job.dsl, job.target)
     target_notes = hardware.adapted(sketches, names)
     notes += target_notes
-    track: Track = "hybrid" if any(isinstance(step, LibraryCall) for s in sketches for step in s.steps) else order.track
-    task, against = order.task, "the task" if order.task is not None else "the sketch, as a task"
-    timing = order.timing and order.task is not None
-    if order.timing and order.task is None:
+    track: Track = "hybrid" if any(isinstance(step, LibraryCall) for s in sketches for step in s.steps) else job.track
+    task, against = job.task, "the task" if job.task is not None else "the sketch, as a task"
+    timing = job.timing and job.task is not None
+    if job.timing and job.task is None:
         notes.append("not timed: without a task there is no PyTorch module to be faster than")
     if task is None:
-        task, before, found = _without_task(order, tools, track, source, found, inputs, init, notes, foreign=origin == "lifted")
+        task, before, found = _without_task(job, tools, track, kernel, found, inputs, init, notes, foreign=origin == "lifted")
     else:
-        before = judged_source(order, tools, task, track, source, found.texts, notes)
+        before = judged_source(job, tools, task, track, kernel, found.texts, notes)
     observer.say("re-scheduling and lowering")
-    make = _offer(order, tools, task if order.task is not None else None, found, track, names)
+    make = _offer(job, tools, task if job.task is not None else None, found, track, names)
     if not make.candidates:
-        raise NotMigrated(f"{order.path}: {'; '.join(make.refusals)}")
+        raise NotMigrated(f"{kernel.path}: {'; '.join(make.refusals)}")
     notes += make.refusals
-    job = Job(task, order.to, track, efforts.preset("quick"), None, timing, order.compile_contender, order.target)
-    bench = Workbench(job, tools.judge, tools.drafter, tools.memory)
+    bench = Workbench(replace(job, task=task, track=track, timing=timing), tools.judge, tools.drafter, tools.memory)
     if timing:
-        tools.judge.prepare(task, order.to, order.target, compile_contender=order.compile_contender)
+        tools.judge.prepare(task, job.dsl, job.target, compile_contender=job.compile_contender)
     chosen, verdict = _best(bench, tools, make.candidates, notes)
     made = Migrated(
         chosen.kernel,
@@ -132,15 +131,21 @@ def migrate(order: MigrationOrder, tools: Tools) -> Migrated:
         tuple(notes),
         round(time.monotonic() - started, 3),
     )
-    write(tools.folder, "migration.md", report.markdown(order, made, found.texts[0]))
+    write(tools.folder, "migration.md", report.markdown(job, made, found.texts[0]))
     return made
 
 
+def source_of(job: JobSpec) -> Source:
+    """What is migrated."""
+    assert job.source is not None
+    return job.source
+
+
 def _without_task(
-    order: MigrationOrder,
+    job: JobSpec,
     tools: Tools,
     track: Track,
-    source: str,
+    kernel: Kernel,
     found: Carried,
     inputs: tuple[str, ...],
     init: str,
@@ -152,9 +157,9 @@ def _without_task(
     contiguous) is held to what it takes, and the report says so."""
     contiguous = False
     while True:
-        task = _as_task(order, tools, found, inputs, init, contiguous)
+        task = _as_task(job, tools, found, inputs, init, contiguous)
         try:
-            return task, judged_source(order, tools, task, track, source, found.texts, notes), found
+            return task, judged_source(job, tools, task, track, kernel, found.texts, notes), found
         except NotMigrated as error:
             if foreign and not contiguous and "not contiguous" in str(error):
                 contiguous = True
@@ -166,49 +171,51 @@ def _without_task(
                 raise
 
 
-def _as_task(order: MigrationOrder, tools: Tools, found: Carried, inputs: tuple[str, ...], init: str, contiguous: bool) -> Task:
+def _as_task(job: JobSpec, tools: Tools, found: Carried, inputs: tuple[str, ...], init: str, contiguous: bool) -> Task:
     """The sketch as a task, kept beside the result."""
-    name = order.kernel.name
+    name = source_of(job).kernel.name
     text = reference.task_text(name, found.sketches, found.state, inputs, init, contiguous=contiguous)
     write(tools.folder, "task.py", text)
     return Task.from_source(text, path=f"{name}_as_task.py")
 
 
 def judged_source(
-    order: MigrationOrder, tools: Tools, task: Task, track: Track, source: str, texts: tuple[str, ...], notes: list[str]
+    job: JobSpec, tools: Tools, task: Task, track: Track, kernel: Kernel, texts: tuple[str, ...], notes: list[str]
 ) -> Verdict | None:
     """The source kernel's verdict. Without a task it must be correct, else the sketch is not what the kernel computes."""
-    if order.golden:
+    if source_of(job).golden:
         from kernelwright.jobs.migrate import golden
 
-        cases = golden.compare(tools.drafter, order.golden, texts)
+        cases = golden.compare(tools.drafter, source_of(job).golden, texts)
         tools.journal.step("golden", f"the sketch gives the recorded outputs in {cases} cases", {"sketch": texts[0]})
         notes.append(
-            f"the source was not run: {cases} recorded cases of {order.golden} stand for it, and the sketch reproduces them"
+            f"the source was not run: {cases} recorded cases of {source_of(job).golden} stand for it, and the sketch reproduces them"
         )
         return None
     tools.observer.say("judging the source kernel")
-    job = Job(task, order.dsl, track, efforts.preset("quick"), timing=False, compile_contender=False, target="auto")
-    verdict = Workbench(job, tools.judge, tools.drafter, tools.memory).judged(source)
+    alone = replace(job, task=task, dsl=kernel.dsl, track=track, timing=False, compile_contender=False, target="auto")
+    verdict = Workbench(alone, tools.judge, tools.drafter, tools.memory).judged(kernel)
     facts = {"status": str(verdict.status), "author": "source"}
-    tools.journal.step("judged", f"the source kernel: {verdict.reason}", {"kernel": source}, verdict.model_dump_json(), **facts)
+    tools.journal.step(
+        "judged", f"the source kernel: {verdict.reason}", {"kernel": kernel.source}, verdict.model_dump_json(), **facts
+    )
     if verdict.ok:
         return verdict
-    if order.task is not None:
+    if job.task is not None:
         notes.append(f"the source kernel itself is rejected ({verdict.status}): {verdict.reason}")
     elif verdict.status in (Status.timed_out, Status.out_of_memory):
-        raise NotMigrated(f"{order.path}: the source kernel could not be compared with its sketch: {verdict.reason}")
+        raise NotMigrated(f"{kernel.path}: the source kernel could not be compared with its sketch: {verdict.reason}")
     else:
-        raise NotMigrated(f"{order.path}: the kernel does not do what its sketch says ({verdict.status}): {verdict.reason}")
+        raise NotMigrated(f"{kernel.path}: the kernel does not do what its sketch says ({verdict.status}): {verdict.reason}")
     return verdict
 
 
-def _offer(order: MigrationOrder, tools: Tools, task: Task | None, found: Carried, track: Track, target: str) -> worker.Offer:
+def _offer(job: JobSpec, tools: Tools, task: Task | None, found: Carried, track: Track, target: str) -> worker.Offer:
     def make() -> dict[str, Any]:
-        return worker.plan(tools.drafter, task, dsl=order.to, target=target, texts=found.texts, state=found.state, track=track)
+        return worker.plan(tools.drafter, task, dsl=job.dsl, target=target, texts=found.texts, state=found.state, track=track)
 
-    key = {"sketches": list(found.texts), "dsl": order.to, "target": target, "task": task.hash if task else ""}
-    made = worker.offer(tools.memory.once("offer", key, make)[0])
+    key = {"sketches": list(found.texts), "dsl": job.dsl, "target": target, "task": task.hash if task else ""}
+    made = worker.offer(tools.memory.once("offer", key, make)[0], job.dsl)
     for candidate in made.candidates:
         tools.journal.step(
             "scheduled",
@@ -230,7 +237,7 @@ def _best(bench: Workbench, tools: Tools, candidates: tuple[Candidate, ...], not
         tools.journal.step(
             "judged",
             f"{candidate.kind}: {verdict.reason}",
-            {"sketch": candidate.sketch, "kernel": candidate.kernel},
+            {"sketch": candidate.sketch, "kernel": candidate.kernel.source},
             verdict.model_dump_json(),
             status=str(verdict.status),
             speedup=verdict.timing.speedup if verdict.timing else None,

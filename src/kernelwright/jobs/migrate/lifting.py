@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.core.errors import KernelFileError, KernelwrightError
+from kernelwright.core.job import JobSpec
 from kernelwright.jobs.migrate import golden
 from kernelwright.jobs.migrate.reference import inputs_of
 from kernelwright.sketch.print import to_source
 
 if TYPE_CHECKING:
     from kernelwright.jobs.migrate.job import Tools
-    from kernelwright.jobs.migrate.order import MigrationOrder
 
 DOOR = "kernelwright.compiler.lift.door"
 SMALL = 16
@@ -43,30 +43,34 @@ class Lift:
     """What makes a `ModelNew` of a file that has none."""
 
 
-def lifted(order: MigrationOrder, tools: Tools) -> Lift:
+def lifted(job: JobSpec, tools: Tools) -> Lift:
     """Lift, or say why not."""
+    from kernelwright.jobs.migrate.job import source_of
+
+    source = source_of(job)
+    kernel, task = source.kernel, job.task
     if importlib.util.find_spec("kernelwright.compiler.lift") is None or importlib.util.find_spec(DOOR) is None:
-        raise KernelFileError(order.path, f"it carries no sketch, and {order.dsl} kernels of others cannot be lifted yet")
+        raise KernelFileError(kernel.path, f"it carries no sketch, and {kernel.dsl} kernels of others cannot be lifted yet")
     door: Any = importlib.import_module(DOOR)
 
     def read(inputs: str | None) -> dict[str, Any]:
-        found = door.lift(order.source, order.dsl, order.task, inputs, path=order.path, init=order.init or None)
+        found = door.lift(kernel.source, kernel.dsl, task, inputs, path=kernel.path, init=source.init or None)
         told = {"notes": list(found.notes), "entry": found.entry, "init": found.init}
         return {"sketch": to_source(found.sketch), "inputs": inputs_of(found.sketch), **told}
 
-    given = order.inputs
-    if not given and order.golden and order.task is None:
-        given = golden.inputs(tools.drafter, order.golden)
-    key = {"kernel": order.kernel.hash, "dsl": order.dsl, "inputs": given, "init": order.init}
+    given = source.inputs
+    if not given and source.golden and task is None:
+        given = golden.inputs(tools.drafter, source.golden)
+    key = {"kernel": kernel.hash, "dsl": kernel.dsl, "inputs": given, "init": source.init}
     try:
         first = tools.memory.once("lifted", key, lambda: read(given or None))[0]
     except KernelwrightError as error:
         raise Unliftable(str(error)) from error
     notes = list(first["notes"])
-    init, wrapper = first["init"], _wrapper(order.source, first["entry"])
+    init, wrapper = first["init"], _wrapper(kernel.source, first["entry"])
     if wrapper:
         notes.append(f"the source has no ModelNew: it was judged as one that calls its {first['entry']}")
-    if order.task is not None:
+    if task is not None:
         return Lift((first["sketch"],), (), tuple(notes), init, wrapper)
     texts, inputs = [first["sketch"]], [first["inputs"]]
     other = resized(first["inputs"])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING
 
+from kernelwright.core.job import JobSpec
 from kernelwright.jobs.migrate import sides
+from kernelwright.jobs.migrate.job import source_of
 from kernelwright.sketch.nodes import Kernel
 from kernelwright.sketch.parse import parse
 
 if TYPE_CHECKING:
     from kernelwright.core.verdict import Verdict
     from kernelwright.jobs.migrate.job import Migrated
-    from kernelwright.jobs.migrate.order import MigrationOrder
 
 KINDS = {
     "kept": "The schedule is the source's.",
@@ -24,17 +25,18 @@ KINDS = {
 CHOSEN = "Vector widths, register blocks, threads, warps and pipeline stages are no part of a sketch: the new language's coder chose them."
 
 
-def markdown(order: MigrationOrder, made: Migrated, source_sketch: str) -> str:
+def markdown(job: JobSpec, made: Migrated, source_sketch: str) -> str:
     """The report's text."""
-    title = f"# {order.kernel.name}: {order.dsl} to {order.to}"
+    source = source_of(job).kernel
+    title = f"# {source.name}: {source.dsl} to {job.dsl}"
     where = f"The sketch was {made.origin} {'by' if made.origin == 'carried' else 'from'} the source."
     if made.origin == "written":
         where = "The source was not lifted: models wrote the kernel anew."
     parts = [
         title,
-        f"`{order.path}` → `kernel.py`. {where} Both kernels were judged against {made.reference}.",
+        f"`{source.path}` → `kernel.py`. {where} Both kernels were judged against {made.reference}.",
         "## Verdicts",
-        verdicts(order, made),
+        verdicts(job, made),
         "## What was kept, what was re-scheduled",
         KINDS[made.chosen.kind],
         *_list("Re-scheduled", made.chosen.changes),
@@ -44,20 +46,21 @@ def markdown(order: MigrationOrder, made: Migrated, source_sketch: str) -> str:
         "" if made.chosen.kind == "coder" else CHOSEN,
         *(["## The sketch", _sketch(source_sketch, made.sketch)] if made.sketch.strip() else []),
         "## Side by side",
-        f"Left: the source ({order.dsl}). Right: the migrated kernel ({order.to}). Joined by the kernels of the sketch.",
-        *_sides(order, made),
+        f"Left: the source ({source.dsl}). Right: the migrated kernel ({job.dsl}). Joined by the kernels of the sketch.",
+        *_sides(job, made),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def verdicts(order: MigrationOrder, made: Migrated) -> str:
+def verdicts(job: JobSpec, made: Migrated) -> str:
     """A table of both verdicts."""
+    source = source_of(job).kernel
     rows = ["| | language | verdict | executed | trials | why |", "| --- | --- | --- | --- | --- | --- |"]
     if made.source is None:
-        rows.append(f"| source | {order.dsl} | not run | - | - | recorded outputs stand for it |")
+        rows.append(f"| source | {source.dsl} | not run | - | - | recorded outputs stand for it |")
     else:
-        rows.append(_row("source", order.dsl, made.source))
-    rows.append(_row("migrated", order.to, made.verdict))
+        rows.append(_row("source", source.dsl, made.source))
+    rows.append(_row("migrated", job.dsl, made.verdict))
     text = "\n".join(rows)
     timing = made.verdict.timing
     if timing is not None:
@@ -98,7 +101,8 @@ def _sketch(before: str, after: str) -> str:
     return f"```python\n{after.strip()}\n```\n\nWhat changed:\n\n```diff\n{changed}\n```"
 
 
-def _sides(order: MigrationOrder, made: Migrated) -> list[str]:
+def _sides(job: JobSpec, made: Migrated) -> list[str]:
+    source = source_of(job).kernel
     kernels = [step.name for step in parse(made.sketch).steps if isinstance(step, Kernel)] if made.sketch.strip() else []
-    found = sides.pairs(kernels, sides.functions(order.source, order.dsl), sides.functions(made.kernel, order.to))
+    found = sides.pairs(kernels, sides.functions(source.source, source.dsl), sides.functions(made.kernel.source, job.dsl))
     return [f"### {title}\n\n```text\n{sides.columns(left, right)}\n```" for title, left, right in found]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.core.errors import KernelwrightError, SketchError
+from kernelwright.core.kernel import Kernel
 
 if TYPE_CHECKING:
     from kernelwright.core.task import Task
@@ -27,7 +28,7 @@ class Candidate:
     """One way to write the kernel in the new language. `kind`: rescheduled, kept, redesigned; designer or coder where models wrote it."""
 
     kind: str
-    kernel: str
+    kernel: Kernel
     sketch: str
     changes: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ def plan(
     from kernelwright.workers.channel import ChannelError
 
     message = {
-        "task": drafter.task_message(task) if task is not None else None,
+        "task": task.as_json() if task is not None else None,
         "dsl": dsl,
         "target": target,
         "sketches": list(texts),
@@ -66,14 +67,13 @@ def plan(
     return {"candidates": reply["candidates"], "refusals": reply["refusals"]}
 
 
-def offer(found: dict[str, Any]) -> Offer:
+def offer(found: dict[str, Any], dsl: str) -> Offer:
     """An offer from plain data."""
-    made = [
-        Candidate(
-            item["kind"], item["kernel"], item["sketch"], tuple(item["changes"]), tuple(item["kept"]), tuple(item["open"])
-        )
-        for item in found["candidates"]
-    ]
+    made = []
+    for item in found["candidates"]:
+        kernel = Kernel.from_source(item["kernel"], dsl=dsl)
+        told = (tuple(item[name]) for name in ("changes", "kept", "open"))
+        made.append(Candidate(item["kind"], kernel, item["sketch"], *told))
     return Offer(tuple(made), tuple(found["refusals"]))
 
 

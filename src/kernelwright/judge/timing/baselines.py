@@ -86,7 +86,7 @@ class Baselines:
         worker = self._server.spawn(CONTENDER, sandboxed=False, limits=ROOMY, folder=_cache() if mode != "eager" else None)
         # The candidate is sampled while it is timed, which costs a call of a millisecond some 5 %: alike for all.
         worker.observe()
-        message = {"op": "open", "path": task.path, "source": task.source, "class_name": task.class_name, "mode": mode}
+        message = {"op": "open", **task.as_json(), "mode": mode}
         try:
             reply, _ = worker.request(
                 {**message, "init_seed": 0, "threads": self._threads, "device": device}, timeout=OPEN_SECONDS

@@ -13,9 +13,10 @@ import pytest
 
 from kernelwright.compiler.backends.triton.ascend import environment
 from kernelwright.compiler.language import language
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge, Status, Verdict
-from kernelwright.run.drafts import Drafter, Request
+from kernelwright.run.drafts import Drafter
 from kernelwright.sketch.parse import parse
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
@@ -196,7 +197,7 @@ def test_emitted_masks_are_never_true_by_themselves_and_libdevice_is_found_on_bo
     task = "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, a, b):\n        return torch.tanh(a @ b)\n\n"
     task += "def get_inputs():\n    return [torch.randn(1, 64), torch.randn(64, 40)]\n\ndef get_init_inputs():\n    return []\n"
     with Drafter() as drafter:
-        kernel = drafter.drafts(Task.from_source(task, path="row.py"), Request("triton", count=1))[0].kernel
+        kernel = drafter.drafts(JobSpec(Task.from_source(task, path="row.py"), "triton"), 1)[0].kernel
     assert "(0 >= 0)" not in kernel
     assert "from triton.language.extra.ascend import libdevice" in kernel
 
@@ -255,7 +256,7 @@ def test_triton_ascend_lowers_what_we_write(judge: Judge, forward: str) -> None:
     task += "def get_inputs():\n    return [torch.randn(16, 96)]\n\ndef get_init_inputs():\n    return []\n"
     made = Task.from_source(task, path="ours.py")
     with Drafter() as drafter:
-        kernel = drafter.drafts(made, Request("triton", count=1))[0].kernel
+        kernel = drafter.drafts(JobSpec(made, "triton"), 1)[0].kernel
     verdict = judge.verify(made, kernel, dsl="triton", target="ascend910b", timing=False, budget_s=0.2)
     assert verdict.status is Status.correct, verdict.reason
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge, Status, Verdict
-from kernelwright.run.drafts import Drafter, Request
+from kernelwright.run.drafts import Drafter
 
 pytest.importorskip("triton", reason="the extra triton is not installed")
 
@@ -236,7 +237,7 @@ def get_init_inputs():
 def test_a_loop_with_two_operands_has_registers_enough(judge: Judge) -> None:
     """ptxas spilled for sm_90 with 32 elements a thread."""
     with Drafter() as drafter:
-        kernel = drafter.drafts(Task.from_source(LOSS, path="task.py"), Request("triton", count=1))[0].kernel
+        kernel = drafter.drafts(JobSpec(Task.from_source(LOSS, path="task.py"), "triton"), 1)[0].kernel
     found = verdict(judge, kernel, LOSS)
     assert found.status is Status.correct, found.reason
     assert found.compiled_for is not None
