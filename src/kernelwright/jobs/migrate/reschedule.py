@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from kernelwright.search.space import bound, tunable
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.rules import Typing, check, infer
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.nodes import For, Int, Kernel, Sketch
 from kernelwright.sketch.walk import roots, statements, subtiles
 from kernelwright.target import Target

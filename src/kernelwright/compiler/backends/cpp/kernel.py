@@ -21,7 +21,7 @@ from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
-from kernelwright.sketch.index.polynomial import Poly, Ranges, from_index, poly
+from kernelwright.sketch.index import Poly, Ranges, from_index, poly
 from kernelwright.sketch.structure import Likeness, Likenesses
 
 DEFAULT = CodegenOptions()
