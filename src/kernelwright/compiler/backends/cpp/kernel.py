@@ -69,7 +69,7 @@ class Source:
     alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: CodegenOptions = DEFAULT) -> Source:
+def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
     """The whole C++ source of a sketch."""
     functions: list[str] = []
     entries: list[Entry | nodes.LibraryCall] = []
