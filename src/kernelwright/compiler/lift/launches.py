@@ -109,7 +109,7 @@ class Trace:
 @dataclass(frozen=True)
 class Seen:
     """A trace, and what it was made of: the file, the values that forward was called with (copied before), and what it gave back
-    (garbage where launches are not run)."""
+    (garbage where launches are not run: `executed`)."""
 
     trace: Trace
     name: str
@@ -119,6 +119,7 @@ class Seen:
     inputs: Any
     state: Mapping[str, Any]
     results: tuple[Any, ...]
+    executed: bool = True
 
 
 def row_major(shape: tuple[int, ...], like: tuple[int, ...] | None = None) -> tuple[int, ...]:

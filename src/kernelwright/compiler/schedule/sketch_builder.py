@@ -14,7 +14,6 @@ from kernelwright.compiler.schedule.candidate import CandidateCost, Names
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Int, Tensor
-from kernelwright.target import Capabilities
 
 
 @dataclass
@@ -24,7 +23,7 @@ class SketchBuilder:
     contraction with that problem added up. `copies_fit` says whether there is memory to keep rearranged weights (memory.py)."""
 
     captured: Captured
-    capabilities: Capabilities
+    cores: int = 2
     choices: dict[str, int] = field(default_factory=dict)
     offered: dict[str, list[CandidateCost]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)

@@ -21,6 +21,9 @@ from typing import Any
 
 from kernelwright.compiler.lift.launches import Seen
 
+EXECUTES = True
+"""Whether launches are run while they are recorded."""
+
 
 def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
@@ -45,6 +48,6 @@ def lifted(seen: Seen) -> Any:
     """The sketch of what was seen, a `Lifted`."""
     from kernelwright.compiler.backends.cuda_c import builds
     from kernelwright.compiler.lift.compose import Lifted
-    from kernelwright.compiler.lift.cuda.forward import sketch_of
+    from kernelwright.compiler.lift.cuda.forward import Sources, sketch_of
 
-    return Lifted(sketch_of(seen, builds.SOURCES), (*seen.trace.notes, *builds.notes()))
+    return Lifted(sketch_of(seen, Sources(seen, builds.SOURCES)), (*seen.trace.notes, *builds.notes()))

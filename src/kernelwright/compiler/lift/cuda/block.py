@@ -61,7 +61,7 @@ def follow(program: Program, launch: Launch, buffers: Mapping[str, Buffer]) -> F
     total = int(np.prod(grid))
     started = time.monotonic()
     done = 0
-    for place in _order(grid, total):
+    for place in order_of_blocks(grid, total):
         for k, axis in enumerate("xyz"):
             machine.places[f"blockIdx.{axis}"] = Value("u32", place[k])
         machine.statics = {}
@@ -86,7 +86,7 @@ def follow(program: Program, launch: Launch, buffers: Mapping[str, Buffer]) -> F
     return Followed(tape, memories, complete)
 
 
-def _order(grid: tuple[int, int, int], total: int) -> list[tuple[int, int, int]]:
+def order_of_blocks(grid: tuple[int, int, int], total: int) -> list[tuple[int, int, int]]:
     """All blocks of a small grid; else corners and neighbours first, then some at random."""
     if total <= MOST_BLOCKS:
         inside = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]

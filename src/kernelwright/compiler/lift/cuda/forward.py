@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,8 +25,8 @@ from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.cuda.affine import Space
 from kernelwright.compiler.lift.cuda.allocations import Memory
 from kernelwright.compiler.lift.cuda.block import Followed, follow
-from kernelwright.compiler.lift.cuda.general import Generaliser
-from kernelwright.compiler.lift.cuda.read import Program, read
+from kernelwright.compiler.lift.cuda.general import Form, Generaliser
+from kernelwright.compiler.lift.cuda.read import read
 from kernelwright.compiler.lift.cuda.refusal import Refused, place
 from kernelwright.compiler.lift.cuda.terms import Term, Terms
 from kernelwright.compiler.lift.cuda.values import Builder
@@ -36,18 +36,21 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.check.rules import require
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.interpret.compare import difference
-from kernelwright.target import Capabilities, Target
 
 SECONDS = 2.5
 FEWEST, MOST = 48, 1500
+RARE = 0.2
+"""The share of samples that may have a form of their own."""
+Follow = Callable[[Launch], Followed]
 _WHERE = ("device", "layout", "pin_memory", "non_blocking")
 """Keywords of torch's operators that say where a result lies, not what it is."""
 
 
-def sketch_of(seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> nodes.Sketch:
-    """The sketch of a whole forward. What is refused as a whole is refused at forward's line."""
+def sketch_of(seen: Seen, follow: Follow) -> nodes.Sketch:
+    """The sketch of a whole forward, of whose launches `follow` tells what they write. What is refused as a whole is refused at forward's
+    line."""
     try:
-        return _checked(seen, sources)
+        return _checked(seen, follow)
     except Refused as refused:
         head = re.search(r"^[ \t]*def forward\b", seen.source, re.MULTILINE)
         if refused.line or head is None:
@@ -55,11 +58,12 @@ def sketch_of(seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> nod
         raise Refused(seen.source.count("\n", 0, head.start()) + 1, refused.reason) from None
 
 
-def _checked(seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> nodes.Sketch:
-    """The sketch, which gives what the kernel gave on the inputs seen."""
-    captured = Forward(seen, sources).captured()
-    here = Capabilities.of(Target.host())  # where it is held against the kernel; whoever migrates it schedules it anew
-    sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc, capabilities=here)[0][0])
+def _checked(seen: Seen, follow: Follow) -> nodes.Sketch:
+    """The sketch, which gives what the kernel gave on the inputs seen, where its launches were run."""
+    captured = Forward(seen, follow).captured()
+    sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc)[0][0])
+    if not seen.executed:
+        return sketch
     found = interpreter.call(sketch, pytree.tree_leaves(seen.inputs), seen.state, strict=True)
     for number, (want, got) in enumerate(zip(seen.results, pytree.tree_leaves(found), strict=True)):
         _, reason = difference(want, got)
@@ -68,13 +72,53 @@ def _checked(seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> node
     return sketch
 
 
+class Sources:
+    """The launches of CUDA sources, followed by their text."""
+
+    def __init__(self, seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+        self.buffers, self.file = seen.trace.buffers, seen.source
+        self.programs = [read(text, flags) for text, flags in sources]
+        self.texts = [text for text, _ in sources]
+
+    def __call__(self, launch: Launch) -> Followed:
+        """What a launch writes."""
+        number = self._program(launch)
+        try:
+            return follow(self.programs[number], launch, self.buffers)
+        except Refused as refused:
+            raise self._placed(self._headed(refused, number, launch), launch, self.texts[number]) from None
+
+    def _headed(self, refused: Refused, number: int, launch: Launch) -> Refused:
+        if refused.line:
+            return refused
+        head = self.programs[number].functions[str(launch.kernel)][0].line
+        return Refused(head, f"{launch.name}: {refused.reason}")
+
+    def refused(self, refused: Refused, launch: Launch) -> Refused:
+        """A refusal about what a kernel computes, at the head of its function."""
+        number = self._program(launch)
+        return self._placed(self._headed(refused, number, launch), launch, self.texts[number])
+
+    def _placed(self, refused: Refused, launch: Launch, cuda: str) -> Refused:
+        """The same, with the line of the author's file. Lines count from the start of each text that an extension is built of."""
+        pieces = sorted(cuda.split(inline.MARK), key=lambda piece: not ("__global__" in piece and str(launch.kernel) in piece))
+        found = next((line for piece in pieces if (line := place(refused.line, piece, self.file))), 0)
+        if refused.line and not found:
+            return Refused(0, f"{refused.reason} (line {refused.line} of its CUDA source)")
+        return Refused(found, refused.reason)
+
+    def _program(self, launch: Launch) -> int:
+        for number, program in enumerate(self.programs):
+            if str(launch.kernel) in program.functions:
+                return number
+        raise Refused(0, f"the kernel {launch.name} is not in the sources")
+
+
 class Forward:
     """Walks a trace."""
 
-    def __init__(self, seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-        self.trace, self.file = seen.trace, seen.source
-        self.programs = [read(text, flags) for text, flags in sources]
-        self.texts = [text for text, _ in sources]
+    def __init__(self, seen: Seen, follow: Follow) -> None:
+        self.trace, self.follow = seen.trace, follow
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[Any, ...]]] = []
         self.held: dict[str, Value] = {}
@@ -186,25 +230,16 @@ class Forward:
                 self._put(view, value, short)
 
     def _launch(self, launch: Launch) -> None:
-        number = self._program(launch)
+        followed = self.follow(launch)
         try:
-            self._followed(self.programs[number], launch)
+            self._written(followed)
         except Refused as refused:
-            if not refused.line:  # about what the kernel computes, not about one of its lines
-                head = self.programs[number].functions[str(launch.kernel)][0].line
-                refused = Refused(head, f"{launch.name}: {refused.reason}")
-            raise self._placed(refused, launch, self.texts[number]) from None
+            if refused.line:
+                raise
+            placed = getattr(self.follow, "refused", None)  # about what the kernel computes, not about one of its lines
+            raise (Refused(0, f"{launch.name}: {refused.reason}") if placed is None else placed(refused, launch)) from None
 
-    def _placed(self, refused: Refused, launch: Launch, cuda: str) -> Refused:
-        """The same, with the line of the author's file. Lines count from the start of each text that an extension is built of."""
-        pieces = sorted(cuda.split(inline.MARK), key=lambda piece: not ("__global__" in piece and str(launch.kernel) in piece))
-        found = next((line for piece in pieces if (line := place(refused.line, piece, self.file))), 0)
-        if refused.line and not found:
-            return Refused(0, f"{refused.reason} (line {refused.line} of its CUDA source)")
-        return Refused(found, refused.reason)
-
-    def _followed(self, program: Program, launch: Launch) -> None:
-        followed = follow(program, launch, self.trace.buffers)
+    def _written(self, followed: Followed) -> None:
         terms = Terms(followed.tape)
         builder = Builder(self.holds)
         made: dict[str, Value] = {}
@@ -212,15 +247,25 @@ class Forward:
             if memory.written:
                 shape = self.trace.buffers[name].shape
                 points, formulas = _samples(memory, shape, terms, followed)
-                form = Generaliser(self.trace.buffers).form(Space(points, shape), formulas)
+                form = _form(Generaliser(self.trace.buffers), Space(points, shape), formulas)
                 made[name] = b.expand(b.cast(builder.value(form, shape), self.trace.buffers[name].dtype), shape)
         self.held.update(made)
 
-    def _program(self, launch: Launch) -> int:
-        for number, program in enumerate(self.programs):
-            if str(launch.kernel) in program.functions:
-                return number
-        raise Refused(0, f"the kernel {launch.name} is not in the sources")
+
+def _form(general: Generaliser, space: Space, formulas: list[Term]) -> Form:
+    """The formula of all samples. Where a few of them have a form of their own (the first row of a triangle has sums of one term), what
+    the others say may hold for them too: whether it does is seen when the whole is run."""
+    try:
+        return general.form(space, formulas)
+    except Refused:
+        counts: dict[int, int] = {}
+        for term in formulas:
+            counts[term.shape] = counts.get(term.shape, 0) + 1
+        usual = max(counts, key=lambda shape: counts[shape])
+        kept = [k for k, term in enumerate(formulas) if term.shape == usual]
+        if len(kept) == len(formulas) or len(kept) < (1 - RARE) * len(formulas):
+            raise
+        return general.form(Space(space.points[kept], space.extents), [formulas[k] for k in kept])
 
 
 def _samples(memory: Memory, shape: tuple[int, ...], terms: Terms, followed: Followed) -> tuple[Any, list[Term]]:

@@ -15,6 +15,9 @@ from typing import Any
 from kernelwright.compiler.lift.launches import Launch, Seen
 from kernelwright.compiler.lift.program import Program
 
+EXECUTES = False
+"""Whether launches are run while they are recorded."""
+
 
 def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes: calls of kernels go to `put`."""

@@ -13,18 +13,25 @@ from typing import Any
 
 from kernelwright.compiler.lift.launches import Buffer, Launch, Seen
 from kernelwright.compiler.lift.program import Program
+from kernelwright.core.errors import CannotLift
+
+EXECUTES = False
+"""Whether launches are run while they are recorded."""
 
 
 def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     from kernelwright.compiler.lift import compose  # noqa: F401
+    from kernelwright.compiler.lift.cuda import forward  # noqa: F401
+    from kernelwright.compiler.lift.ptx import triton as compiled
     from kernelwright.compiler.lift.triton import front, reader, record  # noqa: F401
     from kernelwright.compiler.offdevice import redirect
     from kernelwright.sketch.interpret.interpreter import run  # noqa: F401
 
     redirect.install(target)
     record.install(put, target)
+    compiled.install(record.Run.compiled)
 
 
 def context(*, calling: bool) -> Any:
@@ -35,12 +42,25 @@ def context(*, calling: bool) -> Any:
 
 
 def lifted(seen: Seen) -> Any:
-    """The sketch of what was seen, a `Lifted`."""
+    """The sketch of what was seen, a `Lifted`: by the program's text where that is read, else by running what it is compiled to."""
     from kernelwright.compiler.lift.compose import Lifted, compose
+    from kernelwright.compiler.lift.cuda.forward import sketch_of
+    from kernelwright.compiler.lift.ptx.triton import Compiled
     from kernelwright.compiler.lift.triton import record
 
-    made = compose(seen.trace, _read, name=seen.name, doc=seen.doc, path=seen.path)
-    return Lifted(made.sketch, (*made.notes, *dict.fromkeys(record.NOTES)))
+    notes = tuple(dict.fromkeys(record.NOTES))
+    try:
+        made = compose(seen.trace, _read, name=seen.name, doc=seen.doc, path=seen.path)
+        return Lifted(made.sketch, (*made.notes, *notes))
+    except Exception as by_text:
+        try:
+            sketch = sketch_of(seen, Compiled(seen.trace.buffers))
+        except CannotLift as by_running:
+            if isinstance(by_text, CannotLift) and by_text.line:
+                told = f"{by_text.reason}; and as compiled: {by_running.reason}"
+                raise CannotLift(told, path=by_text.path, line=by_text.line) from by_running
+            raise
+    return Lifted(sketch, (*seen.trace.notes, *notes, "what its compiled code computes was scheduled anew"))
 
 
 def _read(launch: Launch, program: Program) -> None:

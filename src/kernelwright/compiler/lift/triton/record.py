@@ -19,6 +19,12 @@ Put = Callable[[str, Any, tuple[int, ...], Mapping[str, Any], Mapping[str, Any]]
 NOTES: list[str] = []
 
 
+class Run:
+    """Triton's own way from a launch to a compiled kernel, kept before it is patched."""
+
+    compiled: Any = staticmethod(jit.JITFunction.run)
+
+
 def install(put: Put, target: Mapping[str, Any]) -> None:
     """From now on launches are put down."""
     triton.runtime.driver.set_active(Driver(triton, target))
