@@ -6,6 +6,7 @@ To write them anew after a change of a template: GOLDEN=update pytest tests/agen
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from kernelwright.agents.brief import Brief, make_brief
 from kernelwright.agents.knowledge.lessons import Recalled
 from kernelwright.agents.knowledge.skills import Chosen, Example, Skill
 from kernelwright.agents.models import Ask
-from kernelwright.agents.showing import worth_showing
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Build, Mismatch, Status, Timing, Verdict
@@ -51,7 +51,9 @@ TIMING = Timing(
 
 @pytest.fixture
 def brief() -> Brief:
-    return make_brief(Task.from_source(SOURCE), FACTS, TARGET, dsl="cpp", track="pure", threads=8)
+    made = make_brief(Task.from_source(SOURCE), FACTS, TARGET, dsl="cpp", track="pure", threads=8)
+    pytorch = {"eager_ms": 3.0, "compile_ms": 2.5, "operators": [["_softmax", 0.98, 1], ["empty_like", 0.02, 2]]}
+    return replace(made, pytorch=pytorch)
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +65,27 @@ def attempt(number: int, verdict: Verdict, sketch: str = SKETCH) -> Attempt:
     return Attempt(number, number, "coder", sketch, Kernel.from_source(KERNEL, dsl="cpp"), verdict, sketch_right=True)
 
 
-FAST = attempt(0, Verdict(status=Status.correct, reason="right in 9 trials", timing=TIMING))
+def timed(speedup: float, roofline: float) -> Timing:
+    return TIMING.model_copy(update={"speedup": speedup, "roofline_fraction": roofline})
+
+
+SEED = Attempt(
+    0, 0, "builtin", 'name = "built in"\nreturns("y")\n', Kernel.from_source(KERNEL, dsl="cpp"),
+    Verdict(status=Status.correct, reason="right in 9 trials", timing=timed(1.1, 0.001)),
+)  # fmt: skip
+LOWERED = Attempt(
+    1, 1, "rules", SKETCH, Kernel.from_source(KERNEL.replace("flaot", "float"), dsl="cpp"),
+    Verdict(status=Status.correct, reason="right in 9 trials", timing=timed(0.6, 4.48)),
+    sketch_right=True,
+)  # fmt: skip
+FAST = replace(
+    attempt(2, Verdict(status=Status.correct, reason="right in 9 trials", timing=TIMING)), design=1, base="old",
+    said="I keep the sums in registers.\n- y = 1;\n+ y = 2;",
+)  # fmt: skip
+SLOWER = Attempt(
+    4, 1, "coder", SKETCH, Kernel.from_source("…", dsl="cpp"), Verdict(status=Status.build_failed, reason="the kernel does not build: no such intrinsic"),
+    base=KERNEL, said="I use a wider register.\n- __m256 a;\n+ __m1024 a;",
+)  # fmt: skip
 UNBUILT = attempt(
     1,
     Verdict(
@@ -98,8 +120,8 @@ LIBRARY = roles.Library(
 
 def rendered(brief: Brief) -> dict[str, Ask]:
     return {
-        "designer": roles.design(brief, LIBRARY, FAST, FAST, worth_showing([FAST, UNBUILT], FAST)),
-        "designer-without-seed": roles.design(brief, roles.Library(), None, None, ""),
+        "designer": roles.design(brief, LIBRARY, SEED, FAST, [SEED, LOWERED, FAST, UNBUILT, SLOWER]),
+        "designer-without-seed": roles.design(replace(brief, pytorch={}), roles.Library(), None, None),
         "designer-repair": roles.repair_design(brief, SKETCH, "does not check", ["line 3: returns names no tensor y"]),
         "coder": roles.code(brief, LIBRARY, SKETCH, True),
         "coder-without-sketch": roles.code(brief, LIBRARY, "", None),
@@ -107,11 +129,17 @@ def rendered(brief: Brief) -> dict[str, Ask]:
         "coder-patch-wrong": roles.patch(
             brief, LIBRARY, WRONG, "y[0, 4093] is stored by line 9 of the sketch at i = 0:\n  stored: 0.31"
         ),
-        "coder-patch-again": roles.again(roles.patch(brief, LIBRARY, WRONG), "the SEARCH text of block 1 occurs 2 times"),
-        "coder-improve": roles.improve(brief, LIBRARY, FAST, "line 7 of the source is not vectorised: control flow"),
+        "coder-patch-again": roles.again(
+            roles.patch(brief, LIBRARY, WRONG), "the SEARCH text of block 1 occurs 2 times", "I change `y`.", 2
+        ),
+        "coder-improve": roles.improve(
+            brief, LIBRARY, FAST, "line 7 of the source is not vectorised: control flow", [SEED, FAST, SLOWER]
+        ),
         "coder-rewrite": roles.rewrite(brief, LIBRARY, [UNBUILT, WRONG]),
         "coder-rewrite-cheating": roles.rewrite(brief, LIBRARY, [CHEATED]),
-        "advice": roles.advice(brief, FAST, FAST),
+        "advice": roles.advice(
+            brief, FAST, LOWERED, [SEED, LOWERED, FAST], ["design (design 1): correct, 1.20x the best before it"]
+        ),
         "task-writer": task_writer.ask("fused RMSNorm + RoPE for a 7B model, fp16, 4096 tokens"),
     }
 

@@ -109,7 +109,7 @@ def test_a_right_design_at_the_first_try(stage: Stage) -> None:
 
 def test_tuning_varies_what_a_model_proposed_also_where_the_designer_has_nothing(stage: Stage) -> None:
     with serving([block(SKETCH)]) as script:
-        result, record = stage.run(script, timing=True, tune_seconds=1.0)
+        result, record = stage.run(script, timing=True, tune_seconds=4.0)
     assert result.verdict.ok
     assert "variants raced" in result.ended
     heats = [step for step in record.steps if step.kind == "heat"]

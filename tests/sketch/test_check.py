@@ -318,3 +318,21 @@ def test_iterations_that_may_meet(lines: list[str]) -> None:
     found = faults(*lines)
     assert found
     assert all("may meet" in reason for reason in found)
+
+
+def test_a_fault_is_told_where_it_stands_and_not_again_by_what_follows_from_it() -> None:
+    """The mixed dtypes are the fault; that the sum over them has no axis is not."""
+    source = """name = "t"
+a = tensor([16], i32, role="input", source="0")
+b = tensor([16], i64, role="input", source="1")
+y = tensor([1], i64, role="output")
+
+@kernel
+def k():
+    c = load(a[:]) + load(b[:])
+    store(y[:], reduce_sum(c * 2) + 1)
+
+returns("y")
+"""
+    found = check(parse(source))
+    assert [(fault.line, fault.reason) for fault in found] == [(8, "add of i32 and i64")]

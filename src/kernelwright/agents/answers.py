@@ -6,6 +6,7 @@ the model. A search text must fit in exactly one place, first literally, then wi
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ PATCH = re.compile(
     r"^<{5,9} ?SEARCH[ \t]*\n(?P<search>.*?)^={5,9}[ \t]*\n(?P<replace>.*?)^>{5,9} ?REPLACE[ \t]*$", re.MULTILINE | re.DOTALL
 )
 PYTHON = ("python", "py", "python3")
+DECLINED = re.compile(r"^[\s`*]*no better design[`*]*\s*[:.]?(?P<why>[^\n]*)", re.IGNORECASE | re.MULTILINE)
+ALIKE, NEAREST, SAID = 0.6, 24, 600
+"""How alike lines must be to be shown as the nearest ones, how many of them are shown, and how much of an answer's words is kept."""
 LARGEST = 400_000
 """Characters; an answer beyond this is not a kernel but a runaway."""
 
@@ -93,10 +97,42 @@ def _apply_one(source: str, edit: Edit, number: int) -> str:
         )
     if not places:
         first = next(line for line in edit.search.splitlines() if line.strip()).strip()
-        raise Unreadable(f"the SEARCH text of block {number} (it begins with {first[:80]!r}) does not occur in the file")
+        raise Unreadable(
+            f"the SEARCH text of block {number} (it begins with {first[:80]!r}) does not occur in the file"
+            + _nearest(lines, loose, wanted)
+        )
     at = places[0]
     replaced = _reindent(edit, lines[at : at + len(wanted)])
     return "".join([*lines[:at], replaced, *lines[at + len(wanted) :]])
+
+
+def _nearest(lines: list[str], loose: list[str], wanted: list[str]) -> str:
+    """The lines of the file that are most like a quotation, to be quoted instead; nothing where none are alike."""
+    size = min(len(wanted), len(loose))
+    matcher = difflib.SequenceMatcher(None, autojunk=False)
+    matcher.set_seq2("\n".join(wanted))
+    best, place = 0.0, 0
+    for at in range(len(loose) - size + 1):
+        matcher.set_seq1("\n".join(loose[at : at + size]))
+        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
+            best, place = ratio, at
+    if best < ALIKE:
+        return ""
+    end = min(place + size + 1, place + NEAREST)
+    quoted = "".join(line.rstrip("\n") + "\n" for line in lines[max(0, place - 1) : end])
+    return f"; the nearest lines are {max(1, place)} to {end}:\n{quoted}".rstrip("\n")
+
+
+def declined(text: str) -> str:
+    """The reason of an answer that says that there is no better design; "" for any other."""
+    found = DECLINED.search(text)
+    return (found["why"].strip().rstrip("`*") or "no reason given")[:300] if found and "```" not in text else ""
+
+
+def words(text: str) -> str:
+    """What an answer says beside its code: its first lines, for the record."""
+    said = PATCH.sub("", FENCE.sub("", text)).strip()
+    return said[:SAID]
 
 
 def _loose(line: str) -> str:

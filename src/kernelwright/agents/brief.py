@@ -1,15 +1,16 @@
 """What every role is told about a task: its source, what goes in and out, what it costs at least on this hardware.
 
 In: a task, its facts (from the judge's referee, in a worker: the file is executed there) and a target. Out: `Brief`, texts for prompts.
-Nothing that changes from run to run is in it (no measured times, never the judge's seed): the same task on the same hardware gives
-the same prompt.
+What changes from run to run (how long PyTorch takes) is a finding of the run, recorded and replayed like the others; the judge's seed is
+never in it.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from kernelwright.agents import eager
 from kernelwright.agents.knowledge.families import families
 from kernelwright.agents.prompts import fence
 from kernelwright.core.errors import JudgeError, TaskError
@@ -54,6 +55,13 @@ class Brief:
     facts: dict[str, Any]
     families: tuple[str, ...]
     original: Source | None = None
+    pytorch: dict[str, Any] = field(default_factory=dict)
+    """What eager and torch.compile take, as `eager.measured` found it."""
+
+    @property
+    def pytorch_text(self) -> str:
+        """What PyTorch takes, in a few lines."""
+        return eager.told(self.pytorch)
 
     @property
     def source(self) -> str:
@@ -78,9 +86,11 @@ class Brief:
             f"- outputs: {facts['outputs']}",
             f"- state_dict: {_state(facts['state'])}",
             f"- operators: {', '.join(facts['operators'])}; families: {', '.join(self.families)}",
-            f"- moves at least {_bytes(moved)} ({_bytes(work.read_bytes)} in, {_bytes(work.written_bytes)} out); products take "
-            f"{work.flops / 1e9:.3g} GFLOP; the longest sum has {facts['longest_reduction']:,} terms",
-            f"- roofline: {limit.seconds * 1e3:.3g} ms on {self.threads} threads, bounded by {limit.bound}",
+            f"- moves at least {_bytes(moved)} ({_bytes(work.read_bytes)} in, {_bytes(work.written_bytes)} out); "
+            + (f"products take {work.flops / 1e9:.3g} GFLOP; " if work.flops else _uncounted(facts["operators"], self.families))
+            + f"the longest sum has {facts['longest_reduction']:,} terms",
+            f"- roofline: {limit.seconds * 1e3:.3g} ms on {self.threads} threads, bounded by {limit.bound}"
+            + ("" if work.flops else " as far as bytes tell: arithmetic and latency are not counted in it"),
         ]
         return "\n".join(lines)
 
@@ -148,7 +158,14 @@ def brief_of(bench: Workbench) -> Brief:
     facts = bench.finding("facts", {}, lambda: examine(bench.judge.server, bench.task))
     target = Target.remembered(bench.finding("target", {"target": job.target}, lambda: asdict(bench.target())))
     threads = bench.finding("threads", {}, lambda: {"threads": bench.judge.threads})["threads"]
-    return make_brief(bench.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.source)
+    brief = make_brief(bench.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.source)
+    if not job.timing:
+        return brief
+    timed = {"compile": job.compile_contender, "threads": threads}
+    found = bench.finding(
+        "eager", timed, lambda: eager.measured(bench.drafter, bench.task, threads=threads, compiled=job.compile_contender)
+    )
+    return replace(brief, pytorch=found)
 
 
 def _original(original: Source) -> str:
@@ -160,6 +177,14 @@ def _original(original: Source) -> str:
         + "\n\n"
         + fence(original.refusal, "Why it could not be migrated by rule")
     )
+
+
+def _uncounted(operators: list[str], kinds: tuple[str, ...]) -> str:
+    """Where no operation was counted: that there are none, or that nobody knows how many. A task of only pointwise work and sums of
+    its inputs has no products; whatever else has no formula here, has an unknown number."""
+    if set(kinds) <= {"pointwise", "reduction", "movement", "softmax", "norm"} and not any("fft" in name for name in operators):
+        return "it has no products; "
+    return "its operations are not counted (no formula is known for its operators); "
 
 
 def _state(state: dict[str, list[int]]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from kernelwright.agents.conductor import Kind
+from kernelwright.agents.conductor.situation import BEYOND_THE_ROOF
 from kernelwright.core.verdict import Status, Verdict
 
 KINDS = {
@@ -94,11 +95,24 @@ def speed(verdict: Verdict) -> str:
     ]
     if timing.compile_ms is not None:
         lines.append(f"torch.compile {timing.compile_ms:.3g} ms")
-    if timing.roofline_ms is not None and timing.roofline_fraction is not None:
-        lines.append(
-            f"the hardware allows {timing.roofline_ms:.3g} ms: the kernel reaches {timing.roofline_fraction:.0%} of that"
-        )
+    if timing.roofline_ms and timing.roofline_fraction is not None:
+        lines.append(_against_the_roof(timing.roofline_ms, timing.roofline_fraction))
     return "\n".join(lines)
+
+
+def _against_the_roof(floor_ms: float, share: float) -> str:
+    """How far from the hardware's bound, where that bound means something."""
+    if share > BEYOND_THE_ROOF:
+        return (
+            f"the roofline of the reference's own work is {floor_ms:.3g} ms, and the kernel is faster: it does less work, or its data stay "
+            "in cache, so that figure bounds nothing"
+        )
+    if share < 0.01:
+        return (
+            f"bytes and counted operations alone would take {floor_ms:.3g} ms, under 1 % of the kernel's time: what bounds it is something "
+            "else (operations that are not counted, latency, dependent steps, the call itself)"
+        )
+    return f"the hardware allows {floor_ms:.3g} ms: the kernel reaches {share:.0%} of that"
 
 
 def source_around(message: str, kernel: str) -> str:

@@ -79,6 +79,7 @@ class Librarian:
                 sketch=attempt.sketch,
                 kernel=attempt.kernel.source,
                 speedup=timing.speedup if timing else None,
+                by_hand=attempt.by_hand,
             )
 
     def learn_fix(self, brief: Brief, failure: str, patch: str) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 FOLDER = Path(__file__).with_name("prompts")
 PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
 NOTHING = "(none)"
-MAY_BE_EMPTY = ("again",)
+MAY_BE_EMPTY = ("again", "approach")
 """Placeholders that stand for nothing at all when there is nothing to say; the others say "(none)"."""
 LONGEST_DATA = 60_000
 """Characters of one fenced text; a longer one is cut in its middle and says so."""

@@ -4,14 +4,16 @@ Out: an `Ask`, rendered from a prompt file. Nothing is called here, and nothing 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
 from kernelwright import sketch as sketch_room
-from kernelwright.agents import distil
+from kernelwright.agents import distil, showing
 from kernelwright.agents.brief import Brief
+from kernelwright.agents.excerpt import shown_kernel
 from kernelwright.agents.knowledge.lessons import Recalled
 from kernelwright.agents.knowledge.skills import Chosen, Example
 from kernelwright.agents.models.ask import Ask, Form
@@ -26,6 +28,18 @@ TITLES = {
     "tilelang": "TileLang",
     "cuda_c": "CUDA C++",
 }
+END = 1500
+"""Characters of the beginning and of the end of an answer that could not be used, as it is shown to its author."""
+ORDINALS = {2: "second", 3: "third"}
+PLAINLY: dict[Form, str] = {
+    "sketch": "Write nothing but one block that begins with a line ```python, holds the whole sketch, and ends with a line ```.",
+    "kernel": "Write nothing but one block that begins with a line ```python, holds the whole kernel file with its class ModelNew, "
+    "and ends with a line ```.",
+    "patch": "Write nothing but the whole new kernel file in one block that begins with a line ```python and ends with a line ```.",
+    "task": "Write nothing but one block that begins with a line ```python, holds the whole task file, and ends with a line ```.",
+    "advice": "Write one word.",
+}
+"""The form of an answer in the fewest words, for whom the longer ones did not help."""
 LANGUAGE_REFERENCE = Path(sketch_room.__file__).with_name("language.md")
 
 
@@ -59,8 +73,15 @@ def sketch_language() -> str:
     return LANGUAGE_REFERENCE.read_text()
 
 
-def design(brief: Brief, library: Library, seed: Attempt | None, best: Attempt | None, attempts: str) -> Ask:
-    """A new design."""
+def design(
+    brief: Brief,
+    library: Library,
+    seed: Attempt | None,
+    best: Attempt | None,
+    tried: Sequence[Attempt] = (),
+    approach: str = "",
+) -> Ask:
+    """A new design. `approach` tells apart those that are asked for at the same time."""
     return _ask(
         brief,
         "designer",
@@ -71,10 +92,12 @@ def design(brief: Brief, library: Library, seed: Attempt | None, best: Attempt |
             task=brief.source,
             facts=brief.facts_text,
             target=brief.sheet,
-            seed=_existing(seed, best),
-            attempts=attempts,
+            pytorch=brief.pytorch_text,
+            seed=showing.exists(seed, best, tried),
+            attempts=showing.worth_showing(tried, best),
             skills="\n\n".join([library.skill_text, *library.lesson_text("sketch")]),
             sketch_language=sketch_language(),
+            approach=approach,
         ),
     )
 
@@ -126,14 +149,17 @@ def patch(brief: Brief, library: Library, last: Attempt, seen: str = "") -> Ask:
     found = fence(distil.failure(last.verdict, last.kernel.source), "The verdict")
     if seen:
         found += "\n\n" + fence(seen, "What the sketch computes there, on other inputs of the task")
-    return _patch(brief, library, last, "Repair", situation, found, "the mistake is")
+    return _patch(brief, library, last, "Repair", situation, found, "the mistake is", pointed=lines(found))
 
 
-def improve(brief: Brief, library: Library, last: Attempt, bounds: str) -> Ask:
-    """A correct kernel, to be made faster."""
+def improve(brief: Brief, library: Library, last: Attempt, bounds: str, tried: Sequence[Attempt] = ()) -> Ask:
+    """A correct kernel, to be made faster; `tried` is what failed on it."""
     found = fence("\n".join([distil.speed(last.verdict), bounds]).strip(), "The verdict")
     situation = "The judge accepts this kernel. Make it faster without changing what it computes."
-    return _patch(brief, library, last, "Speed up", situation, found, "bounds its speed, and what you change")
+    explain = "bounds its speed, and what you change"
+    return _patch(
+        brief, library, last, "Speed up", situation, found, explain, showing.tried_on(tried, last.kernel.source), lines(bounds)
+    )
 
 
 def rewrite(brief: Brief, library: Library, failed: Sequence[Attempt]) -> Ask:
@@ -158,8 +184,9 @@ def rewrite(brief: Brief, library: Library, failed: Sequence[Attempt]) -> Ask:
             track=brief.track,
             task=brief.source,
             facts=brief.facts_text,
-            design=_design(last.sketch, last.sketch_right),
-            kernel=fence(last.kernel.source, "The kernel file", "python"),
+            design=_design_of(last),
+            target=brief.sheet,
+            kernel=fence(shown_kernel(last.kernel.source), "The kernel file", "python"),
             verdict=found,
             skills=library.skill_text,
             examples=library.example_text,
@@ -167,8 +194,8 @@ def rewrite(brief: Brief, library: Library, failed: Sequence[Attempt]) -> Ask:
     )
 
 
-def advice(brief: Brief, best: Attempt | None, last: Attempt) -> Ask:
-    """Where the Conductor's table says unclear."""
+def advice(brief: Brief, best: Attempt | None, last: Attempt, tried: Sequence[Attempt], turns: Sequence[str]) -> Ask:
+    """Where the Conductor's table says unclear: the adviser sees the whole history, a line for each turn."""
     return _ask(
         brief,
         "conductor",
@@ -177,27 +204,50 @@ def advice(brief: Brief, best: Attempt | None, last: Attempt) -> Ask:
             "advice",
             task=brief.source,
             facts=brief.facts_text,
-            best=_existing(None, best),
-            design=_design(last.sketch, last.sketch_right),
+            history=fence("\n".join(f"{number}. {turn}" for number, turn in enumerate(turns, start=1)), "What was done"),
+            best=showing.exists(None, best, tried),
+            design=_design_of(last),
             verdict=fence(distil.speed(last.verdict), "Its verdict"),
         ),
         ADVICE_TOKENS,
     )
 
 
-def again(ask: Ask, reason: str) -> Ask:
-    """The same question after an answer that could not be used, with the reason."""
-    user = f"{ask.user}\n## Your last answer could not be used\n\n{reason}\n"
-    return Ask(ask.role, ask.system, user, ask.form, ask.attempt, ask.max_tokens, ask.temperature)
+def again(ask: Ask, reason: str, before: str = "", times: int = 1) -> Ask:
+    """The same question after an answer that could not be used, with the reason and that answer; the second time in other words, and
+    always as a new question, so that no memory answers it with what could not be used."""
+    parts = [f"{ask.user}\n## Your last answer could not be used\n\n{reason}"]
+    if before:
+        parts.append(fence(_ends(before), "Your last answer"))
+    if times > 1:
+        parts.append(f"This is the {ORDINALS.get(times, 'next')} time in a row. {PLAINLY[ask.form]}")
+    return replace(ask, user="\n\n".join(parts) + "\n", attempt=ask.attempt + times)
 
 
 def read_advice(text: str) -> str:
     """The advised word; anything else counts as redesign, which is what the table does without advice."""
     word = text.strip().lstrip("`*# ").split(":")[0].strip("`* \n").lower()
-    return word if word in ("improve", "redesign", "stop") else "redesign"
+    return word if word in ("improve", "best", "redesign", "stop") else "redesign"
 
 
-def _patch(brief: Brief, library: Library, last: Attempt, purpose: str, situation: str, found: str, explain: str) -> Ask:
+def lines(told: str) -> tuple[int, ...]:
+    """The lines of the native source that a text points at."""
+    return tuple(
+        int(number) for number in re.findall(r"\bline (\d+)\b|\.(?:cpp|cu):(\d+)", told) for number in number if number
+    )
+
+
+def _patch(
+    brief: Brief,
+    library: Library,
+    last: Attempt,
+    purpose: str,
+    situation: str,
+    found: str,
+    explain: str,
+    tried: str = "",
+    pointed: tuple[int, ...] = (),
+) -> Ask:
     return _ask(
         brief,
         "coder",
@@ -209,15 +259,21 @@ def _patch(brief: Brief, library: Library, last: Attempt, purpose: str, situatio
             track=brief.track,
             task=brief.source,
             facts=brief.facts_text,
-            design=_design(last.sketch, last.sketch_right),
-            kernel=fence(last.kernel.source, "The kernel file", "python"),
+            target=brief.sheet,
+            design=_design_of(last),
+            kernel=fence(shown_kernel(last.kernel.source, pointed), "The kernel file", "python"),
             verdict=found,
+            tried=tried,
             skills=library.skill_text,
             fixes="\n\n".join(library.lesson_text("fix")),
             explain=explain,
-            again="",
         ),
     )
+
+
+def _ends(text: str) -> str:
+    """The beginning and the end of a long answer."""
+    return text if len(text) <= 2 * END else f"{text[:END]}\n… ({len(text) - 2 * END:,} characters left out) …\n{text[-END:]}"
 
 
 def _ask(brief: Brief, role: str, form: Form, user: str, max_tokens: int = MAX_TOKENS) -> Ask:
@@ -238,12 +294,8 @@ def _design(sketch: str, right: bool | None) -> str:
     return fence(sketch, f"The sketch, {known}", "python")
 
 
-def _existing(seed: Attempt | None, best: Attempt | None) -> str:
-    """The built-in design, and the best one if it is another."""
-    parts = []
-    for label, one in (("The built-in design", seed), ("The best design so far", best)):
-        if one is None or (one is seed and label != "The built-in design") or not one.sketch:
-            continue
-        fared = distil.speed(one.verdict) if one.verdict.ok else distil.failure(one.verdict, one.kernel.source)
-        parts.append(fence(one.sketch, label, "python") + "\n\n" + fence(fared, "What the judge said of its kernel"))
-    return "\n\n".join(parts) or "The built-in mind has no kernel for this task, and none has been accepted yet."
+def _design_of(attempt: Attempt) -> str:
+    """The sketch beside a kernel: the kernel's own where rules made it, where it began where a Coder did."""
+    if attempt.sketch and attempt.by_hand and attempt.base:
+        return "The kernel was changed by hand since it was lowered from a sketch; the code below says what it does now."
+    return _design(attempt.sketch, attempt.sketch_right)

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.agents import answers, bounds, distil, roles
+from kernelwright.agents.asking import Asking, Said
 from kernelwright.agents.brief import Brief, brief_of
-from kernelwright.agents.conductor import Allowance, Decision, History, Kind, Move, Turn, decide
+from kernelwright.agents.conductor import Allowance, Decision, Kind, Move, Table, Turn, standard
+from kernelwright.agents.conductor.check import LONGEST
+from kernelwright.agents.excerpt import without_sketch
 from kernelwright.agents.librarian import Librarian
-from kernelwright.agents.models import Answer, Ask, Model
-from kernelwright.agents.showing import worth_showing
+from kernelwright.agents.models import Ask, Model
 from kernelwright.core.errors import (
     BudgetReached,
     ConfigError,
@@ -55,6 +57,7 @@ class Team:
     seed: Callable[[], Attempt]
     keep: Keep
     observer: Observer = field(default_factory=Observer)
+    table: Table = field(default_factory=standard)
     turns: tuple[Turn, ...] = ()
     tried: list[Attempt] = field(default_factory=list)
     best: Attempt | None = None
@@ -63,15 +66,20 @@ class Team:
     _sketch: str = ""
     _proof: Proof | None = None
     _current: Attempt | None = None
-    _unread: str = ""
     _brief: Brief | None = None
+
+    def __post_init__(self) -> None:
+        self._asking = Asking(self.bench, self.journal, self.observer)
 
     def run(self) -> Decision:
         """Work until the Conductor stops; the reason is in the decision, the result in `best`."""
         effort = self.bench.job.effort
-        allowance = Allowance(effort.designs, effort.repairs, effort.patches, effort.improvements)
+        allowance = Allowance(effort.designs, effort.repairs, effort.patches, effort.improvements, effort.renewals)
         while True:
-            decision = decide(self.turns, allowance)
+            decision = self.table.next(self.turns, allowance)
+            if len(self.turns) >= LONGEST:
+                decision = Decision(Move.stop, f"a run of {LONGEST} turns ends, whatever its table says", "longest")
+            self.observer.note(f"{decision.move.replace('_', ' ')}: {decision.reason}")
             if decision.move is Move.stop:
                 self.journal.step("stop", decision.reason, rule=decision.rule, **self._spent())
                 return decision
@@ -109,13 +117,12 @@ class Team:
         )
 
     def _new_design(self, decision: Decision) -> Turn:
-        if not (self.turns and self.turns[-1].move is Move.design and History(self.turns).asks_again):
-            self._design += 1
+        if not (self.turns[-1].move is Move.design and self.turns[-1].kind is Kind.unreadable):
+            self._design = max(turn.design for turn in self.turns) + 1
         self._sketch, self._proof, self._current = "", None, None
         brief = self.brief
         library = self.librarian.library(brief, "design")
-        shown = worth_showing(self.tried, self.best)
-        return self._designed(decision, roles.design(brief, library, self.seeded, self.best, shown))
+        return self._designed(decision, roles.design(brief, library, self.seeded, self.best, self.tried))
 
     def _repair_design(self, decision: Decision) -> Turn:
         if self._proof is not None and self._proof.faults:
@@ -130,10 +137,18 @@ class Team:
     def _designed(self, decision: Decision, ask: Ask) -> Turn:
         """A sketch is asked for; proved; lowered by rule where it can be; judged."""
         before = self._sketch
+        said = self._asking.ask(self.designer, ask)
+        if decision.move is Move.design and (why := answers.declined(said.text)):
+            self._asking.readable()
+            facts = {"role": ask.role, **said.answer.facts(), "design": self._design, "status": "declined"}
+            self.journal.step(str(decision.move), decision.reason, {"prompt": said.ask.user}, said.text, **facts)
+            return Turn(decision.move, Kind.declined, self._design, "designer", note=why)
         try:
-            answer, sketch = self._asked(decision, self.designer, ask, "sketch", "returns(")
+            sketch = answers.code_block(said.whole(), what="sketch", must_contain="returns(")
         except answers.Unreadable as error:
-            return self._unreadable(decision, "designer", error)
+            return self._unreadable(decision, "designer", said, error)
+        self._asking.readable()
+        answer, ask = said.answer, said.ask
         self._sketch = sketch
         self._proof = proof = self.bench.prove(sketch)
         facts = {
@@ -175,16 +190,16 @@ class Team:
 
     def _written(self, decision: Decision, ask: Ask, sketch: str) -> Turn:
         """A whole kernel file is asked for and judged."""
+        said = self._asking.ask(self.coder, ask)
         try:
-            answer, kernel = self._asked(decision, self.coder, ask, "kernel file", "ModelNew")
+            kernel = answers.code_block(said.whole(), what="kernel file", must_contain="ModelNew")
         except answers.Unreadable as error:
-            return self._unreadable(decision, "coder", error)
-        kernel = carry(kernel, sketch)
-        inputs = {"prompt": ask.user, "sketch": sketch}
-        self.journal.step(
-            str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
-        )
-        return self._judged(decision, kernel, "coder", "written by the Coder", sketch)
+            return self._unreadable(decision, "coder", said, error)
+        self._asking.readable()
+        kernel = without_sketch(kernel)
+        facts = {"role": ask.role, **said.answer.facts(), "design": self._design}
+        self.journal.step(str(decision.move), decision.reason, {"prompt": said.ask.user, "sketch": sketch}, kernel, **facts)
+        return self._judged(decision, kernel, "coder", "written by the Coder", sketch, said=answers.words(said.text))
 
     def _patch(self, decision: Decision) -> Turn:
         assert self._current is not None
@@ -202,49 +217,62 @@ class Team:
             "bounds", {"kernel": base.kernel.source}, lambda: {"bounds": bounds.explain(base.kernel.source)}
         )["bounds"]
         library = self.librarian.library(self.brief, "improve")
-        return self._patched(decision, roles.improve(self.brief, library, base, said), base)
+        return self._patched(decision, roles.improve(self.brief, library, base, said, self.tried), base)
+
+    def _improve_best(self, decision: Decision) -> Turn:
+        assert self.best is not None
+        self._design = self.best.design
+        self._sketch, self._proof = self.best.sketch, None
+        return self._improve(decision)
 
     def _patched(self, decision: Decision, ask: Ask, base: Attempt) -> Turn:
         """Search/replace blocks are asked for, applied and judged."""
-        ask = self._retold(ask)
-        answer = self._answer(self.coder, ask)
+        said = self._asking.ask(self.coder, ask)
+        source = without_sketch(base.kernel.source)
         try:
-            kernel, change = answers.revised(_whole(answer), base.kernel.source)
+            kernel, change = answers.revised(said.whole(), source)
         except answers.Unreadable as error:
-            self._journal_unreadable(decision, ask, answer, str(error))
-            return self._unreadable(decision, "coder", error)
-        self._unread = ""
-        kernel = carry(kernel, base.sketch)
-        inputs = {"prompt": ask.user, "kernel": base.kernel.source, "sketch": base.sketch}
-        self.journal.step(
-            str(decision.move), decision.reason, inputs, kernel, role=ask.role, **answer.facts(), design=self._design
-        )
-        turn = self._judged(decision, kernel, "coder", "changed by the Coder", base.sketch)
+            return self._unreadable(decision, "coder", said, error)
+        self._asking.readable()
+        kernel = without_sketch(kernel)
+        inputs = {"prompt": said.ask.user, "kernel": base.kernel.source, "sketch": base.sketch}
+        facts = {"role": ask.role, **said.answer.facts(), "design": self._design}
+        self.journal.step(str(decision.move), decision.reason, inputs, kernel, **facts)
+        root = base.kernel.source if base.verdict.ok else base.base or base.kernel.source
+        told = f"{answers.words(said.text)}\n{change}".strip()
+        turn = self._judged(decision, kernel, "coder", "changed by the Coder", base.sketch, root, told)
         if not base.verdict.ok and turn.kind is Kind.correct:
             self.librarian.learn_fix(self.brief, distil.failure(base.verdict, base.kernel.source), change)
         return turn
 
     def _advise(self, decision: Decision) -> Turn:
         assert self._current is not None
-        ask = roles.advice(self.brief, self.best, self._current)
-        answer = self._answer(self.designer, ask)
-        word = roles.read_advice(answer.text)
-        self.journal.step(
-            "advise", decision.reason, {"prompt": ask.user}, answer.text, role=ask.role, **answer.facts(), advice=word
-        )
+        ask = roles.advice(self.brief, self.best, self._current, self.tried, [_line(turn) for turn in self.turns])
+        said = self._asking.ask(self.designer, ask)
+        word = roles.read_advice(said.text)
+        facts = {"role": ask.role, **said.answer.facts(), "advice": word}
+        self.journal.step("advise", decision.reason, {"prompt": said.ask.user}, said.text, **facts)
         return Turn(Move.advise, Kind.advised, self._design, note=word)
 
     # -- what moves share ----------------------------------------------------------------------------------------------------
 
-    def _judged(self, decision: Decision, kernel: str, author: Author, how: str, sketch: str | None = None) -> Turn:
+    def _judged(
+        self,
+        decision: Decision,
+        kernel: str,
+        author: Author,
+        how: str,
+        sketch: str | None = None,
+        base: str = "",
+        said: str = "",
+    ) -> Turn:
         """The verdict on a kernel, as a turn; a better one than the best so far becomes the run's result."""
         self.observer.say("judging")
         file = Kernel.from_source(kernel, dsl=self.bench.job.dsl)
         verdict = self.bench.judged(file)
         right = {"right": True, "misdesigned": False}.get(self._proof.outcome) if self._proof is not None else None
-        attempt = Attempt(
-            len(self.turns), self._design, author, self._sketch if sketch is None else sketch, file, verdict, right
-        )
+        design = self._sketch if sketch is None else sketch
+        attempt = Attempt(len(self.turns), self._design, author, design, file, verdict, right, base, said)
         gained = attempts.gain(verdict, self.best.verdict if self.best else None)
         self.tried.append(attempt)
         self._current = attempt
@@ -258,7 +286,7 @@ class Team:
             design=self._design,
             author=author,
         )
-        self.observer.say(f"{verdict.status}: {verdict.reason}")
+        self.observer.note(f"  {verdict.status}: {verdict.reason}")
         if verdict.ok and (self.best is None or attempts.better(verdict, self.best.verdict)):
             self.best = attempt
             self.keep(attempt)
@@ -267,35 +295,18 @@ class Team:
             note=verdict.reason,
         )  # fmt: skip
 
-    def _asked(self, decision: Decision, model: Model, ask: Ask, what: str, must_contain: str) -> tuple[Answer, str]:
-        """The code block that was asked for; what cannot be used is journalled before Unreadable is raised."""
-        ask = self._retold(ask)
-        answer = self._answer(model, ask)
-        try:
-            text = answers.code_block(_whole(answer), what=what, must_contain=must_contain)
-        except answers.Unreadable as error:
-            self._journal_unreadable(decision, ask, answer, str(error))
-            raise
-        self._unread = ""
-        return answer, text
-
-    def _answer(self, model: Model, ask: Ask) -> Answer:
-        self.observer.say(f"{ask.role} · {model.name}")
-        answer = model.ask(ask, self.observer.text)
-        self.bench.seconds += answer.seconds
-        return answer
-
-    def _retold(self, ask: Ask) -> Ask:
-        """After an answer that could not be used, the same question says so."""
-        return roles.again(ask, self._unread) if self._unread else ask
-
-    def _unreadable(self, decision: Decision, author: Author, error: answers.Unreadable) -> Turn:
-        self._unread = str(error)
+    def _unreadable(self, decision: Decision, author: Author, said: Said, error: answers.Unreadable) -> Turn:
+        """An answer that cannot be used is journalled, and remembered for the next question."""
+        facts = {
+            "role": said.ask.role,
+            **said.answer.facts(),
+            "design": self._design,
+            "status": "unreadable",
+            "error": str(error),
+        }
+        self.journal.step(str(decision.move), decision.reason, {"prompt": said.ask.user}, said.text, **facts)
+        self._asking.unreadable(str(error), said.text)
         return Turn(decision.move, Kind.unreadable, self._design, author, str(error), note=str(error))
-
-    def _journal_unreadable(self, decision: Decision, ask: Ask, answer: Answer, why: str) -> None:
-        facts = {"role": ask.role, **answer.facts(), "design": self._design, "status": "unreadable", "error": why}
-        self.journal.step(str(decision.move), decision.reason, {"prompt": ask.user}, answer.text, **facts)
 
     def _fastest_of_design(self) -> Attempt:
         fast = [a for a in self.tried if a.design == self._design and a.verdict.ok]
@@ -326,24 +337,15 @@ MOVES: dict[Move, Callable[[Team, Decision], Turn]] = {
     Move.patch: Team._patch,
     Move.rewrite: Team._rewrite,
     Move.improve: Team._improve,
+    Move.improve_best: Team._improve_best,
     Move.advise: Team._advise,
 }
 
 
-def carry(kernel: str, sketch: str) -> str:
-    """A kernel file carries its sketch, so that it can be migrated exactly; rules write it themselves."""
-    if not sketch or "\nSKETCH = " in kernel or "'''" in sketch:
-        return kernel
-    return f"{kernel.rstrip()}\n\n\nSKETCH = r'''\n{sketch.strip()}\n'''\n"
-
-
-def _whole(answer: Answer) -> str:
-    """The text of an answer that was not cut off."""
-    if answer.finish == "length":
-        raise answers.Unreadable(
-            f"the answer was cut off after {answer.tokens_out} tokens; think less aloud and send a shorter one"
-        )
-    return answer.text
+def _line(turn: Turn) -> str:
+    """A turn in a line, for the adviser."""
+    fast = f", {turn.gain:.2f}x the best before it" if turn.gain is not None else ""
+    return f"{turn.move.replace('_', ' ')} (design {turn.design}): {turn.kind.replace('_', ' ')}{fast}; {turn.note}"
 
 
 def _roofline(verdict: Verdict) -> float | None:

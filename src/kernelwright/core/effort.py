@@ -14,7 +14,8 @@ EffortName = Literal["quick", "standard", "thorough"]
 class Effort:
     """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named,
     `judge_seconds` what the judge may spend on trials and on rounds of the clock, each (beyond what it always does). With a model:
-    `designs` it may offer, `repairs` of each, `patches` before a rewrite, `improvements` of a kernel that is correct.
+    `designs` it may offer, `repairs` of each, `patches` before a rewrite, `improvements` in a row of a kernel that is correct, renewed
+    by a gain at most `renewals` times for a design.
     `tune_seconds` is what the search for a faster variant may take; none at quick."""
 
     name: str
@@ -26,14 +27,17 @@ class Effort:
     patches: int = 2
     improvements: int = 1
     tune_seconds: float = 0.0
+    renewals: int = 3
 
 
 PRESETS = {
     "quick": Effort("quick", drafts=3, measured=1, judge_seconds=2.0),
     "standard": Effort(
-        "standard", drafts=6, measured=3, judge_seconds=4.0, designs=3, repairs=3, improvements=2, tune_seconds=60
+        "standard", drafts=6, measured=3, judge_seconds=4.0, designs=3, repairs=3, improvements=2, tune_seconds=60, renewals=5
     ),
-    "thorough": Effort("thorough", 12, 8, judge_seconds=5.0, designs=8, repairs=4, patches=3, improvements=3, tune_seconds=300),
+    "thorough": Effort(
+        "thorough", 12, 8, judge_seconds=5.0, designs=8, repairs=4, patches=3, improvements=3, tune_seconds=300, renewals=8
+    ),
 }
 
 

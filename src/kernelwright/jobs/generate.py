@@ -82,7 +82,7 @@ def generate(
         raise  # anything else (Ctrl-C, a kill) leaves the run unfinished, to be resumed
     journal.finish("done" if best.verdict.ok else "failed", best.kernel.source if best.verdict.ok else None)
     tried = len(bench.verdicts)
-    draft = Draft(best.sketch, best.kernel)
+    draft = Draft(best.design_text, best.kernel)
     return Generated(draft, best.verdict, tried, time.monotonic() - started, ended, best.author, path)
 
 
@@ -183,7 +183,7 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: O
         return _first(bench, journal, folder, observer)
 
     def keep(attempt: Attempt) -> None:
-        folder.keep(attempt.kernel, attempt.sketch, attempt.verdict)
+        folder.keep(attempt.kernel, attempt.design_text, attempt.verdict)
 
     team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, observer)
     decision = team.run()

@@ -11,10 +11,14 @@ from kernelwright.core.verdict import Verdict
 Author = Literal["", "builtin", "designer", "rules", "coder"]
 """Whose kernel it is: the built-in mind's, a model's design lowered by rule, a Coder's; nobody's yet."""
 
+BY_HAND = "# The kernel was written by hand and has its own schedule; this is the design from which its author began.\n"
+
 
 @dataclass(frozen=True)
 class Attempt:
-    """One kernel that was judged. `number` is the step of the run; design 0 is the built-in one."""
+    """One kernel that was judged. `number` is the step of the run; design 0 is the built-in one. `sketch` is the design that it was
+    lowered from, or that a Coder began from: the code of a Coder is its own, and `verdict` says nothing about that sketch. `base` is
+    the kernel that a Coder changed, `said` what it said and did."""
 
     number: int
     design: int
@@ -23,6 +27,18 @@ class Attempt:
     kernel: Kernel
     verdict: Verdict
     sketch_right: bool | None = None
+    base: str = ""
+    said: str = ""
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the kernel is written by hand: then it implements no sketch that anybody has proved against it."""
+        return self.author == "coder"
+
+    @property
+    def design_text(self) -> str:
+        """The sketch as it is kept beside the kernel: of one by hand it says that the code has left it."""
+        return f"{BY_HAND}{self.sketch}" if self.by_hand and self.sketch else self.sketch
 
 
 def speed(verdict: Verdict) -> float | None:

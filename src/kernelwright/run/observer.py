@@ -1,4 +1,4 @@
-"""Who looks on while a job runs: a line for each thing that begins, a model's words as they arrive, and how a search stands."""
+"""Who looks on while a job runs: what begins, what came of it, a model's words as they arrive, how a search stands."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ def _nobody(standing: Standing) -> None:
 
 @dataclass(frozen=True)
 class Observer:
-    """`say` is called with one line, `text` with pieces of an answer (from any thread), `stands` when a search has moved on."""
+    """`say` is called with one line that the next one replaces, `note` with one that stays (a move and its reason, a verdict),
+    `text` with pieces of an answer (from any thread), `stands` when a search has moved on."""
 
     say: Callable[[str], None] = _nothing
     text: Callable[[str], None] = _nothing
     stands: Callable[[Standing], None] = _nobody
+    note: Callable[[str], None] = _nothing

@@ -332,11 +332,13 @@ class Reader:
             return number + len(found.shape) + extra
         return number
 
-    def _axes(self, node: ast.Call, given: Mapping[str, ast.expr], x: Tile) -> tuple[int, ...]:
+    def _axes(self, given: Mapping[str, ast.expr], x: Tile) -> tuple[int, ...]:
         if "axis" not in given:
             found = self.known_type(x)
             if found is None:
-                raise self.fault("a reduction needs its axis", node, "write axis=0 or axis=(0, 1)")
+                return (
+                    0,
+                )  # what has no type here has a fault, which the checker tells where it stands; no second one is made of it
             return tuple(range(len(found.shape)))
         if isinstance(given["axis"], ast.Tuple | ast.List):
             return tuple(self._from_start(literal_int(e, "axis", self.scope.path), x) for e in given["axis"].elts)
@@ -347,7 +349,7 @@ class Reader:
         path = self.scope.path
         kind, _, op = name.partition("_")
         if kind == "reduce":
-            return nodes.Reduce(op, x, self._axes(node, given, x))
+            return nodes.Reduce(op, x, self._axes(given, x))
         if kind == "scan":
             flags = {f: literal_flag(given[f], f, path) for f in ("reverse", "exclusive") if f in given}
             return nodes.Scan(op, x, self._axis_number(given, x), **flags)

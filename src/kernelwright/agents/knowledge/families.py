@@ -7,7 +7,7 @@ skills for all kernels.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 FAMILIES: tuple[tuple[str, str], ...] = (
     ("attention", r"scaled_dot_product|flash_attention|multi_head_attention"),
@@ -17,6 +17,8 @@ FAMILIES: tuple[tuple[str, str], ...] = (
         r"^(mm|bmm|addmm|addbmm|baddbmm|matmul|linear|mv|dot|vdot|addmv|addr|einsum|outer|cdist|tensordot|.*_mm|.*_linear.*)$",
     ),
     ("recurrence", r"^(lstm|gru|rnn).*"),
+    ("fft", r"fft|^stft|^istft"),
+    ("linalg", r"^linalg_(?!vector_norm|norm)|cholesky|triangular_solve|^lu_|^inverse|^det$|^qr$|^svd|matrix_exp|lobpcg"),
     ("norm", r"(layer|batch|group|instance|rms)_norm|^std|^var|(linalg_)?vector_norm|^norm$|renorm|normalize"),
     ("softmax", r"softmax|softmin|logsumexp"),
     ("pooling", r"pool\dd?|_pool"),
@@ -52,6 +54,20 @@ SILENT = {
     "_to_copy",
 }
 """Operators that say nothing about a task: views, and what the judge's own first run adds."""
+
+
+COMMON = ("pointwise", "reduction", "movement", "index")
+"""Families that nearly every task has something of: they do not make two tasks alike."""
+
+
+def akin(families: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:
+    """The families that two tasks share, where that makes them alike: a demanding one, or the first of each where both are common."""
+    shared = tuple(family for family in families if family in others)
+    telling = tuple(family for family in shared if family not in COMMON)
+    if telling:
+        return telling
+    plain = set(families) <= set(COMMON) and set(others) <= set(COMMON)
+    return shared if plain and families[:1] == others[:1] else ()
 
 
 def families(operators: Iterable[str]) -> tuple[str, ...]:

@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from kernelwright.agents.knowledge.families import akin
+
 if TYPE_CHECKING:
     from kernelwright.store import Store
 
 LessonKind = Literal["kernel", "sketch", "fix"]
+CANDIDATES = 24
+"""Lessons that are looked at for those of the family."""
 LONGEST = 12_000
 """Characters of a lesson that is shown; a longer kernel teaches less than it costs."""
 
@@ -41,13 +45,15 @@ def keep_win(
     sketch: str,
     kernel: str,
     speedup: float | None,
+    by_hand: bool = False,
 ) -> None:
-    """A kernel that beat what was there, with its design (which is of no language)."""
+    """A kernel that beat what was there, with its design (which is of no language). One by hand has left its design behind: the speed
+    is the kernel's alone, and no design is kept with it."""
     fast = f"{speedup:.2f}x eager" if speedup else "accepted by the judge"
-    about = f"{task} on {target}, {fast}"
+    about = f"{task} on {target}, {fast}" + (", written by hand" if by_hand else "")
     if kernel and len(kernel) <= LONGEST:
         _learn(store, "kernel", families, dsl, target, about, words, kernel)
-    if sketch and len(sketch) <= LONGEST:
+    if sketch and not by_hand and len(sketch) <= LONGEST:
         _learn(store, "sketch", families, "", target, about, words, sketch)
 
 
@@ -61,9 +67,19 @@ def keep_fix(store: Store, *, families: Sequence[str], dsl: str, target: str, fa
 def recall(
     store: Store, kind: LessonKind, *, words: str, families: Sequence[str], dsl: str, target: str, limit: int
 ) -> list[Recalled]:
-    """The lessons nearest to a task, best first."""
-    found = store.lessons(words, " ".join(families), dsl if kind != "sketch" else None, target, limit, kind=kind)
-    return [Recalled(kind, str(one.payload.get("text", "")), f"{one.text.splitlines()[0]}; {one.family}") for one in found]
+    """The lessons nearest to a task, best first, each from another task. A kernel or a design of another family teaches nothing about
+    this one, however alike the words are; what fixed a failure belongs to the failure."""
+    found = store.lessons(words, " ".join(families), dsl if kind != "sketch" else None, target, CANDIDATES, kind=kind)
+    chosen: dict[str, Recalled] = {}
+    for one in found:
+        shared = akin(families, one.family.split())
+        if kind != "fix" and not shared:
+            continue
+        about = one.text.splitlines()[0]
+        reason = f"{about}; shares family {', '.join(shared)}" if shared else f"{about}; {one.family}"
+        source = about.split(" on ")[0] if kind != "fix" else one.text
+        chosen.setdefault(source, Recalled(kind, str(one.payload.get("text", "")), reason))
+    return list(chosen.values())[:limit]
 
 
 def _learn(
