@@ -83,7 +83,8 @@ FAST = replace(
     said="I keep the sums in registers.\n- y = 1;\n+ y = 2;",
 )  # fmt: skip
 SLOWER = Attempt(
-    4, 1, "coder", SKETCH, Kernel.from_source("…", dsl="cpp"), Verdict(status=Status.build_failed, reason="the kernel does not build: no such intrinsic"),
+    4, 1, "coder", SKETCH, Kernel.from_source("…", dsl="cpp"),
+    Verdict(status=Status.build_failed, reason="the kernel does not build: no such intrinsic"),
     base=KERNEL, said="I use a wider register.\n- __m256 a;\n+ __m1024 a;",
 )  # fmt: skip
 UNBUILT = attempt(

@@ -3,7 +3,7 @@ carries no sketch. Speeds are scripted here (a test asserts no time): the judge 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +13,9 @@ from test_team import CODE, DESIGN, Stage, drafter, judge, kinds, stage
 
 from kernelwright.core.effort import Effort
 from kernelwright.core.kernel import Kernel
-from kernelwright.core.verdict import Timing, Verdict
-from kernelwright.run import attempts
+from kernelwright.core.verdict import Status, Timing, Verdict
+from kernelwright.run.attempts import Attempt
+from kernelwright.run.proof import check_text
 from kernelwright.run.workbench import Workbench
 
 __all__ = ["drafter", "judge", "stage"]
@@ -33,7 +34,7 @@ def patched(number: int, wrong: bool = False) -> str:
 
 
 @pytest.fixture
-def speeds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+def speeds(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Gives correct kernels the speed of the highest idea that they carry; the judge's own verdict otherwise."""
     told: dict[str, float] = {}
     real = Workbench.judged
@@ -50,8 +51,7 @@ def speeds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
         return verdict.model_copy(update={"timing": timing})
 
     monkeypatch.setattr(Workbench, "judged", judged)
-    yield lambda **speed: told.update({mark.replace("_", " "): value for mark, value in speed.items()})
-    assert attempts  # the module whose figures are replaced
+    return lambda **speed: told.update({mark.replace("_", " "): value for mark, value in speed.items()})
 
 
 def run(stage: Stage, script: Script, effort: Effort) -> list[str]:
@@ -84,14 +84,23 @@ def test_a_failed_improvement_is_repaired_and_mentioned_and_a_gain_renews_what_m
 
 def test_a_coders_kernel_carries_no_sketch_and_no_prompt_shows_it_twice(stage: Stage, speeds: Callable[..., None]) -> None:
     speeds(idea_1=3.0)
-    with serving([block(SKETCH), f"{patched(1)}", block(CARRYING), "no better design: none"]) as script:
-        run(stage, script, IMPROVE)
+    with serving([block(SKETCH), patched(1), block(CARRYING), "no better design: none"]) as script:
+        _, record = stage.run(script, TASK, IMPROVE)
     assert "SKETCH = " not in script.asks[1], "the lowered file carries its sketch, the prompt does not show it"
     assert script.asks[1].count("def add_up():") == 1
-    kernel = (stage.folder / "out" / "kernel.py").read_text()
-    assert "idea 1" in kernel
-    assert "SKETCH" not in kernel
-    assert (stage.folder / "out" / "sketch.py").read_text().startswith("# The kernel was written by hand")
+    written = [step for step in record.steps if step.facts.get("author") == "coder"]
+    assert len(written) >= 2
+    for step in written:
+        assert b"SKETCH" not in (stage.store.get(step.inputs["kernel"]) or b"SKETCH")
+
+
+def test_the_sketch_beside_a_kernel_by_hand_says_that_the_code_has_left_it() -> None:
+    kernel = Kernel.from_source(KERNEL, dsl="cpp")
+    verdict = Verdict(status=Status.correct, reason="right")
+    by_hand = Attempt(1, 1, "coder", SKETCH, kernel, verdict)
+    assert by_hand.design_text.startswith("# The kernel was written by hand")
+    assert check_text(by_hand.design_text) == ()
+    assert Attempt(1, 1, "rules", SKETCH, kernel, verdict).design_text == SKETCH
 
 
 def test_answers_that_cannot_be_used_lead_to_other_questions(stage: Stage) -> None:
