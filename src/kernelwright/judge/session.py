@@ -32,7 +32,9 @@ from kernelwright.workers.limits import GIB, Limits
 from kernelwright.workers.sampling import Sighting
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
-RUSH_SAMPLES, RUSH_SECONDS = 60, 0.4
+RUSH_SAMPLES, RUSH_WORKING, RUSH_SECONDS = 60, 30, 1.0
+SMALL_BYTES, SMALL_CALLS = 1 << 20, 48
+"""Of data of a call, up to which a rush has more calls: of a kernel of microseconds a few calls show nothing."""
 REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 40, 64 << 20, 0.2
 UNLIKE = 6
 """Outputs of repeated calls that differ from the first and are looked at."""
@@ -293,11 +295,15 @@ class Session(Conversation):
         when calls come in a rush fails here, and the observer gets samples enough also of short kernels."""
         data = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes"))
         fewest = 2 if data <= 2 * RUSH_BYTES else 1  # calls that long come in no rush, and two sets of data may not fit
-        calls = max(fewest, min(RUSH_CALLS, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
+        most = SMALL_CALLS if data <= SMALL_BYTES else RUSH_CALLS
+        calls = max(fewest, min(most, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
         started = time.monotonic()
         while True:
             self._rush_block(calls)
-            enough = self._candidate().sampler is None or self._candidate().seen.total >= RUSH_SAMPLES
+            seen = self._candidate().seen
+            enough = self._candidate().sampler is None or (
+                seen.total >= RUSH_SAMPLES and sampling.working(seen) >= RUSH_WORKING
+            )
             if enough or time.monotonic() - started > RUSH_SECONDS:
                 return
 
@@ -461,7 +467,7 @@ class Session(Conversation):
 
     def _most_copied(self) -> int:
         """No kernel has reason to copy its data more often than this; what it claims beyond explains nothing."""
-        return 4 * sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
+        return 2 * sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes", "parameter_bytes"))
 
     def _may_hold(self) -> bool:
         """As many outputs as fit are held until the end: a ring of buffers has to be longer than that."""

@@ -7,7 +7,6 @@ needs no hardware counters; where the kernel refuses, `start` returns None. What
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import mmap
 import os
@@ -17,6 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from kernelwright.workers.channel import close_all
+from kernelwright.workers.code_owners import CodeOwners, regions
 from kernelwright.workers.system_calls import LIBC, MACHINE
 
 PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
@@ -33,8 +33,8 @@ HEAD, TAIL = 1024, 1032
 
 @dataclass
 class Sighting:
-    """Samples of some blocks of calls, by mapped file ("" for code in no file), and how many they were. `elsewhere` are those of
-    them that other processes than the kernel's own spent."""
+    """Samples of some blocks of calls, by the file whose code ran (code_owners.py; "" for code in no file), and how many they were.
+    `elsewhere` are those of them that other processes than the kernel's own spent."""
 
     files: Counter[str] = field(default_factory=Counter)
     elsewhere: Counter[str] = field(default_factory=Counter)
@@ -58,6 +58,7 @@ class Sampler:
     def __init__(self, pid: int, events: list[int], rings: list[mmap.mmap]) -> None:
         self._pid = pid
         self._events, self._rings = events, rings
+        self._owners = CodeOwners(pid)
 
     @classmethod
     def start(cls, pid: int) -> Sampler | None:
@@ -110,16 +111,16 @@ class Sampler:
 
     def take(self, into: Sighting, calls: int = 1) -> None:
         """Add the samples since `forget` (or the last `take`) to a sighting, as those of so many calls."""
-        samples = [sample for ring in self._rings for sample in _read(ring)]
-        places: dict[int, list[tuple[int, int, str]]] = {self._pid: _executable(self._pid)}
-        for pid, address in samples:
+        samples = Counter(sample for ring in self._rings for sample in _read(ring))
+        places = {self._pid: regions(self._pid)}
+        for (pid, address), count in samples.most_common():
             if pid not in places:
                 # A child that is gone already was most likely forked, and had its parent's map.
-                places[pid] = _executable(pid) or places[self._pid]
-            path = _file_at(places[pid], address)
-            into.files[path] += 1
+                places[pid] = regions(pid) or places[self._pid]
+            owner = self._owners.label(pid, address, places[pid])
+            into.files[owner] += count
             if pid != self._pid:
-                into.elsewhere[path] += 1
+                into.elsewhere[owner] += count
         into.calls += calls
         into.blocks += 1
 
@@ -146,18 +147,3 @@ def _bytes(ring: mmap.mmap, start: int, count: int, size: int) -> bytes:
     base = mmap.PAGESIZE
     part = ring[base + start : base + min(start + count, size)]
     return part + ring[base : base + count - len(part)]
-
-
-def _executable(pid: int) -> list[tuple[int, int, str]]:
-    found = []
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps") as maps:
-        for line in maps:
-            fields = line.split(None, 5)
-            if "x" in fields[1]:
-                start, stop = (int(part, 16) for part in fields[0].split("-"))
-                found.append((start, stop, fields[5].strip() if len(fields) == 6 else ""))
-    return found
-
-
-def _file_at(places: list[tuple[int, int, str]], address: int) -> str:
-    return next((path for start, stop, path in places if start <= address < stop), "?")

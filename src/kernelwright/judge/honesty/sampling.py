@@ -17,9 +17,12 @@ PER_CALL, PER_BLOCK = 60e-6, 200e-6
 BLAS = re.compile(r"(openblas|mkl|blis|lapack|cblas|dnnl|onednn)[^/]*\.so", re.IGNORECASE)
 NUMPY = re.compile(r"/(numpy|scipy)(\.libs)?/.*\.so|/lib(?:scipy)[^/]*\.so")
 TORCH = re.compile(r"/libtorch_cpu[^/]*\.so")
+COMPUTING = re.compile(r"!(mkl|dnnl|kernel|code)$")
+"""Parts of libraries that compute (code_owners.py): no allocation, no copy and no dispatching ever runs there."""
 RUNTIME = re.compile(r"/lib(gomp|omp|iomp5|python|c10|torch_python)[^/]*\.so|/_ctypes[^/]*\.so|/ld-linux|^\[v|/python3[^/]*$")
 """Waiting and calling: threads spin in OpenMP's library, Python interprets. No work is done there, so it is left out of shares."""
 INTERPRETER = re.compile(r"/lib(python|torch_python)[^/]*\.so|/python3[^/]*$")
+COMPUTING_SHARE = 0.04
 FEW = 12
 """Samples of work that prove nothing yet."""
 SMALL_BESIDE_PYTHON = 0.1
@@ -40,13 +43,21 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
     work = working(seen)
     if work < FEW:
         return ""
+    afar = sum(number for path, number in seen.elsewhere.items() if TORCH.search(path))
+    if afar >= 5 and afar > 0.1 * work:
+        return f"{100 * afar / work:.0f} % of forward's CPU time was spent inside libtorch by another process that it started"
+    inside = seen.count(COMPUTING)
+    if inside >= 5 and inside > COMPUTING_SHARE * work:
+        most = max((path for path in seen.files if COMPUTING.search(path)), key=lambda path: seen.files[path])
+        file, _, part = most.rpartition("/")[2].partition("!")
+        what = {"mkl": "the BLAS routines", "dnnl": "the code generators", "kernel": "the inner loops of operators"}.get(
+            part, "code"
+        )
+        return f"{100 * inside / work:.0f} % of forward's CPU time was spent in {what} of {file}"
     if blas >= 5 and blas > 0.05 * work:
         return f"{100 * blas / work:.0f} % of forward's CPU time was spent in a BLAS library"
     if array >= 8 and array > 0.3 * work:
         return f"{100 * array / work:.0f} % of forward's CPU time was spent in numpy"
-    afar = sum(number for path, number in seen.elsewhere.items() if TORCH.search(path))
-    if afar >= 5 and afar > 0.1 * work:
-        return f"{100 * afar / work:.0f} % of forward's CPU time was spent inside libtorch by another process that it started"
     explained = PER_CALL + PER_BLOCK * seen.blocks / max(1, seen.calls) + copied_bytes / 2e9
     beside_python = torch > SMALL_BESIDE_PYTHON * (work + seen.count(INTERPRETER))
     if torch >= 8 and torch > 0.3 * work and beside_python and seen.seconds_per_call(TORCH) > explained:

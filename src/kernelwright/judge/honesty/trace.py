@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Self
 
+from kernelwright.workers.code_owners import exports_blas, regions
+
 ALLOCATION = {
     *("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "_empty_affine_quantized"),
     *(
@@ -258,5 +260,6 @@ def mapped_files(pid: int) -> set[str]:
 
 
 def foreign_libraries(pid: int, baseline: set[str]) -> list[str]:
-    """Numerical libraries that the process loaded beyond those that every worker has."""
-    return sorted(path for path in mapped_files(pid) - baseline if COMPUTE_LIBRARY.search(path))
+    """Numerical libraries that the process loaded beyond those that every worker has, known by name or by what they export."""
+    strange = {region.path: region for region in regions(pid) if region.path.startswith("/") and region.path not in baseline}
+    return sorted(path for path, region in strange.items() if COMPUTE_LIBRARY.search(path) or exports_blas(pid, region))

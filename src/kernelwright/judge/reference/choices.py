@@ -1,9 +1,12 @@
-"""Indices that are as good as the reference's own: a native run in, for each of its index outputs what was chosen from.
+"""Choices that are as good as the reference's own: a native run in, for each of its index outputs what was chosen from.
 
 `topk`, `sort`, `argmax` and their kin answer with places. Where the values at two places are equal in the task's own precision
 (probabilities that underflow to zero, scores that round to the same number), either place is right, though fp64 can still tell them
 apart. `Choices` records what such operators chose from; `tied` says which received indices point at a value that is equal, up to a
 few roundings, to the one that the reference chose, at places that are distinct where the operator's are.
+
+What is made of a choice (tokens that are kept, values that are gathered) is not an index any more. There `Retied` runs the reference
+with another order among equals, wherever torch promises none: whatever it gives then is as right as what it gave first.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ class Choice:
     indices: Any
     distinct: bool
 
-    def tied(self, received: Any) -> Any | None:
-        """Where a received index is as good as the reference's; None when this is not the choice that was received."""
+    def tied(self, received: Any, slack: Any = 0.0) -> Any | None:
+        """Where a received index is as good as the reference's; None when this is not the choice that was received. `slack` is how
+        far torch's own values may be off."""
         source, dim = self.source.detach(), self.dim
         if source.dim() == 0 or received.dtype != torch.int64:
             return None
@@ -43,7 +47,9 @@ class Choice:
         size = torch.maximum(got.abs(), want.abs())
         info = torch.finfo(source.dtype) if source.is_floating_point() else None
         bound = size * (ROUNDINGS * float(info.eps)) + float(info.smallest_normal) if info else torch.zeros_like(size)
-        good = legal & ((got == want) | ((got - want).abs() <= bound))
+        bound = torch.maximum(bound, torch.as_tensor(slack, dtype=torch.float64))
+        finite = torch.isfinite(got) & torch.isfinite(want)  # an infinite value is equal or it is not
+        good = legal & ((got == want) | (finite & ((got - want).abs() <= bound)) | (got.isnan() & want.isnan()))
         if self.distinct and mine.shape[dim] > 1:
             ordered = mine.sort(dim).values
             twice = (ordered.narrow(dim, 1, mine.shape[dim] - 1) == ordered.narrow(dim, 0, mine.shape[dim] - 1)).any(
@@ -63,13 +69,78 @@ class Choices(TorchDispatchMode):  # type: ignore[misc]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        name = str(func._overloadpacket).removeprefix("aten.")
-        if name in PICKERS and args and isinstance(args[0], torch.Tensor):
+        name = _picker(func, args)
+        if name:
             dim = _dimension(func, args, kwargs)
             indices = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.int64]
             if dim is not None and indices and args[0].dim():
                 self.found.append(Choice(args[0], dim % args[0].dim(), indices[-1], name in ("topk", "sort", "argsort")))
+            elif name in ("argmax", "argmin") and indices and args[0].dim():
+                self.found.append(Choice(args[0].reshape(-1), 0, indices[-1].reshape(1), False))
         return result
+
+
+class Retied(TorchDispatchMode):  # type: ignore[misc]
+    """Lets operators that choose see their candidates in another order, so that equal ones change places. `kind` 0 keeps the order
+    and sorts stably, 1 reverses it, every other number is a shuffle of its own. `ties` tells whether that could matter anywhere."""
+
+    def __init__(self, kind: int) -> None:
+        super().__init__()
+        self._kind = kind
+        self.ties = False
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = dict(kwargs or {})
+        name = _picker(func, args)
+        dim = _dimension(func, args, kwargs) if name else None
+        if dim is None or not args[0].dim() or _stable(func, args, kwargs):
+            return func(*args, **kwargs)
+        source, dim = args[0], dim % args[0].dim()
+        if source.shape[dim] < 2:
+            return func(*args, **kwargs)
+        ordered = source.sort(dim).values
+        self.ties |= bool(
+            (ordered.narrow(dim, 1, source.shape[dim] - 1) == ordered.narrow(dim, 0, source.shape[dim] - 1)).any()
+        )
+        if name == "sort" and self._kind == 0:
+            return torch.sort(source, dim=dim, descending=_flag(func, args, kwargs, "descending"), stable=True)
+        order = self._order(source.shape[dim])
+        result = func(source.index_select(dim, order), *args[1:], **kwargs)
+        back = [
+            order[leaf] if isinstance(leaf, torch.Tensor) and leaf.dtype == torch.int64 else leaf
+            for leaf in tree_leaves(result)
+        ]
+        if isinstance(result, torch.Tensor):
+            return back[0]
+        values = result[0] if source.dtype == torch.int64 else back[0]
+        return type(result)((values, *back[1:])) if isinstance(result, tuple) else back
+
+    def _order(self, count: int) -> Any:
+        places = torch.arange(count)
+        if self._kind < 2:
+            return places.flip(0) if self._kind else places
+        return places[torch.randperm(count, generator=torch.Generator().manual_seed(self._kind))]
+
+
+RETIED = 8
+"""Orders among equals that are tried: stable, reversed, and shuffles."""
+
+
+def _picker(func: Any, args: Any) -> str:
+    name = str(func._overloadpacket).removeprefix("aten.")
+    return name if name in PICKERS and args and isinstance(args[0], torch.Tensor) else ""
+
+
+def _flag(func: Any, args: Any, kwargs: Any, name: str) -> bool:
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name == name:
+            return bool(kwargs.get(name, args[place] if place < len(args) else argument.default_value))
+    return False
+
+
+def _stable(func: Any, args: Any, kwargs: Any) -> bool:
+    """Whether torch promises an order among equals here."""
+    return _flag(func, args, kwargs, "stable")
 
 
 def _dimension(func: Any, args: Any, kwargs: Any) -> int | None:

@@ -1,0 +1,57 @@
+# task: masked_argmax
+# status: wrong_values
+# reason: wrong
+# entry: A9
+# track: pure
+"""The largest element, masked or not."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void argmax(const float* x, const unsigned char* mask, long* y, long rows, long n) {
+    for (long r = 0; r < rows; ++r) {
+        long best = 0;
+        
+        if (mask[r * n + best]) best = 0;
+        for (long c = best + 1; c < n; ++c) if (x[r * n + c] > x[r * n + best]) best = c;
+        y[r] = best;
+    }
+}
+"""
+LIBRARY = build(SOURCE)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, mask):
+        x, mask = x.contiguous(), mask.contiguous()
+        y = torch.empty(x.shape[0], dtype=torch.int64)
+        LIBRARY.argmax(pointer(x), pointer(mask), pointer(y), size(x.shape[0]), size(x.shape[1]))
+        return y
