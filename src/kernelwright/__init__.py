@@ -1,3 +1,18 @@
 """Kernelwright: PyTorch in; a verified, faster kernel out."""
 
+from __future__ import annotations
+
+from typing import Any
+
 __version__ = "0.1.0"
+
+_OFFERED = {"explain", "wait"}
+"""What the package offers to a program (kernelwright/api); imported when first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OFFERED:
+        import importlib
+
+        return getattr(importlib.import_module("kernelwright.api"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.compiler.frontend.constants import collapsed, recognised
+from kernelwright.compiler.frontend.duplicates import merge_duplicates
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.schedule.candidate import Names
@@ -75,6 +76,7 @@ def exported(
         except Exception as e:  # the module's own code runs here, and torch.export raises whatever it meets
             reason = (str(e).strip().splitlines() or [type(e).__name__])[0]
             raise UnsupportedOperator("this module", f"torch.export cannot record it: {reason[:300]}") from e
+    merge_duplicates(program.graph)
     return program
 
 

@@ -74,14 +74,14 @@ class Reference:
         if self.refusal:
             return self._native_noisy(inputs, noise, dice, everywhere) if noise and self.refusal != MEMORY else None
         base = self._base(inputs)
-        arguments = tree.transform(inputs, lambda tensor: _noisy(_widened(tensor), noise, dice, everywhere))
+        arguments = tree.transform(inputs, lambda tensor: noisy(widened(tensor), noise, dice, everywhere))
         previous = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
             if self._wide is None:
                 self._wide = _wide_copy(self.model)
-            state = {name: _noisy(value.clone(), noise, dice, False) for name, value in self._wide.state_dict().items()}
-            with torch.no_grad(), _Widen(base):
+            state = {name: noisy(value.clone(), noise, dice, False) for name, value in self._wide.state_dict().items()}
+            with torch.no_grad(), Widen(base):
                 output = torch.func.functional_call(self._wide, state, tuple(arguments))
             return require_outputs(self.loaded.task, output)
         except Exception as error:
@@ -98,7 +98,7 @@ class Reference:
             if not tensor.is_floating_point():
                 return tensor.clone()
             visible = max(noise, 2 * float(torch.finfo(tensor.dtype).eps))
-            return _noisy(tensor.double(), visible, dice, everywhere).to(tensor.dtype)
+            return noisy(tensor.double(), visible, dice, everywhere).to(tensor.dtype)
 
         try:
             return require_outputs(self.loaded.task, self._restored(tree.transform(inputs, change)))
@@ -165,7 +165,7 @@ def _terms(name: str, args: Any, size: int) -> int:
     return 1
 
 
-class _Widen(TorchDispatchMode):  # type: ignore[misc]
+class Widen(TorchDispatchMode):  # type: ignore[misc]
     """Keeps a double-precision run wide (see the module's docstring)."""
 
     def __init__(self, base: float) -> None:
@@ -190,14 +190,14 @@ def _copied(tensor: Any) -> Any:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device).copy_(tensor)
 
 
-def _widened(tensor: Any) -> Any:
+def widened(tensor: Any) -> Any:
     """A private fp64 copy (complex128 for complex); integers and booleans are only copied."""
     if tensor.is_complex():
         return tensor.to(torch.complex128, copy=True)
     return tensor.to(torch.float64, copy=True) if tensor.is_floating_point() else tensor.clone()
 
 
-def _noisy(tensor: Any, noise: float, dice: torch.Generator, everywhere: bool) -> Any:
+def noisy(tensor: Any, noise: float, dice: torch.Generator, everywhere: bool) -> Any:
     """Each element off by up to `noise`, and the whole tensor by about as much: roundings, and the drift of a running sum."""
     if not noise or not tensor.is_floating_point() or not tensor.numel():
         return tensor

@@ -133,7 +133,7 @@ def render(programs: Sequence[Program], state: State, knobs: CodegenOptions = DE
         "import ctypes\nimport hashlib\nimport os\nimport subprocess\nimport tempfile\n\nimport torch\nfrom torch import nn\n",
         *(_texts(program, _suffix(number)) for number, program in enumerate(programs)),
         *([f"OPTIONS = {knobs.changed!r}\n"] if knobs.changed else []),
-        _LOADER.format(flags=_flags(programs, knobs)),
+        _LOADER.format(flags=build_flags([program.built.text for program in programs], knobs)),
         _MODULE,
         *(_entries(program.built, _suffix(number)) for number, program in enumerate(programs)),
     ]
@@ -145,9 +145,9 @@ def render(programs: Sequence[Program], state: State, knobs: CodegenOptions = DE
     )
 
 
-def _flags(programs: Sequence[Program], knobs: CodegenOptions) -> list[str]:
+def build_flags(sources: Sequence[str], knobs: CodegenOptions) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
-    texts = "".join(program.built.text for program in programs)
+    texts = "".join(sources)
     polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|tanh_plus_one|erf|erf_plus_one|sin|cos)_of\(", texts)
     wanted = (
         bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and not re.search("gemm_(tile|packing)<", texts)

@@ -1,0 +1,28 @@
+"""In your program: what `import kernelwright` offers beyond files and commands.
+
+A model goes in, the same model comes out faster or unchanged. `backend` is what `torch.compile(model, backend="kernelwright")` calls
+with each graph of Dynamo; AOTAutograd makes it functional, and then:
+
+1. `partition`  which operators are designed and which stay with eager; convex pieces of the graph, views on the side of their users
+2. `piece`      one piece: the Designer's sketch as a C library, built or taken from the cache, called with pointers (`libraries`)
+3. `bounds`     a piece's results against eager by the judge's numerical bounds, on the inputs that came
+4. `race`       a piece against eager, interleaved; who loses is not used
+5. `program`    the graph as it runs then: pieces and eager operators in order; what was decided is kept for the next process
+6. `explain`    what became of each graph, as a table
+
+Nothing of torch's global state changes, and every refusal ends with eager.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_OFFERED = {"explain": "explanation", "Explanation": "explanation", "wait": "backend"}
+"""name → file of this folder; imported when first asked for, because they need torch."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _OFFERED:
+        return getattr(importlib.import_module(f"kernelwright.api.{_OFFERED[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,73 @@
+"""Whether a designed piece computes what eager computes: the judge's bounds, without its processes.
+
+In: the piece as a graph module, the inputs that came, eager's results and ours. Out: an empty text, or in one sentence what is wrong.
+The truth is the graph run in fp64 on these inputs; the bound of each element is that of judge/reference/numerics.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Interpreter
+
+from kernelwright.judge.reference import numerics
+from kernelwright.judge.reference.numerics import Yardstick
+from kernelwright.judge.reference.reference import Widen, Work, noisy, widened
+
+
+def tensors(result: Any) -> list[Any]:
+    """A graph's results as a flat list."""
+    return list(result) if isinstance(result, list | tuple) else [result]
+
+
+def complaint(graph: GraphModule, inputs: Sequence[Any], native: Sequence[Any], received: Sequence[Any]) -> str:
+    """The first thing that is wrong with what was received, or nothing."""
+    wide: list[Any] | None = None
+    reach = 1
+    for number, (got, want) in enumerate(zip(received, native, strict=True)):
+        if not isinstance(want, torch.Tensor):
+            if got is not want and got != want:
+                return f"result {number} is {got!r} where eager gives {want!r}"
+            continue
+        if got.shape != want.shape or got.dtype != want.dtype:
+            return f"result {number} is {got.dtype} {list(got.shape)} where eager gives {want.dtype} {list(want.shape)}"
+        if not want.numel() or torch.equal(got, want):
+            continue
+        if wide is None:
+            wide, reach = _wide(graph, inputs, native), _reach(graph, inputs)
+        if not (want.is_floating_point() or want.is_complex()):
+            difference = numerics.compare_exact(got, want, wide[number])
+        else:
+
+            def under_noise(place: int = number, length: int = reach) -> list[Any]:
+                size = numerics.drift(torch.float32, length) / 2
+                runs = [_wide(graph, inputs, native, size, seed) for seed in (1, 2)]
+                return [run[place] for run in runs]
+
+            difference = Yardstick(want, wide[number], reach, under_noise).judge(got, 1)
+        if difference.count:
+            return f"result {number} is off by {difference.worst_error:.3g} where {difference.bound:.3g} is allowed"
+    return ""
+
+
+def _wide(graph: GraphModule, inputs: Sequence[Any], native: Sequence[Any], noise: float = 0.0, seed: int = 0) -> list[Any]:
+    """The graph's results in fp64; eager's own where it refuses."""
+    dice = torch.Generator().manual_seed(seed)
+    floats = [float(torch.finfo(t.dtype).eps) for t in inputs if isinstance(t, torch.Tensor) and t.is_floating_point()]
+    given = [noisy(widened(t), noise, dice, False) if isinstance(t, torch.Tensor) else t for t in inputs]
+    try:
+        with torch.no_grad(), Widen(min(floats, default=float(torch.finfo(torch.float32).eps))):
+            result = tensors(Interpreter(graph).run(*given))
+    except (RuntimeError, NotImplementedError, ValueError):
+        return [t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in native]
+    return result
+
+
+def _reach(graph: GraphModule, inputs: Sequence[Any]) -> int:
+    """The longest sum in the graph."""
+    counter = Work()
+    with torch.no_grad(), counter:
+        Interpreter(graph).run(*inputs)
+    return counter.reach
