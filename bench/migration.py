@@ -75,11 +75,11 @@ def small(source: str, name: str) -> tuple[Any, list[Any]]:
 def migrated(family: str, name: str, source: str) -> list[dict[str, Any]]:
     """One row for each pair (a language with itself: the source kernel), with the kernel, or why there is none."""
     from kernelwright.compiler.designer import design_task
+    from kernelwright.compiler.hardware import capabilities_of
     from kernelwright.compiler.language import language
     from kernelwright.core.kernel import Kernel
     from kernelwright.jobs.migrate.reschedule import reschedule
     from kernelwright.jobs.migrate.source import carried
-    from kernelwright.target import Target
 
     rows: list[dict[str, Any]] = []
     try:
@@ -89,11 +89,12 @@ def migrated(family: str, name: str, source: str) -> list[dict[str, Any]]:
     designs: dict[bool, Any] = {}
     for one in LANGUAGES:
         try:
-            key = one == "cpp"
+            machine = capabilities_of(language(one), TARGET[one])
+            key = machine.vectors
             if key not in designs:
-                designs[key] = design_task(task, dsl=one)[0]
+                designs[key] = design_task(task, capabilities=machine)[0]
             design = designs[key]
-            text = language(one).lower(design.sketch, state=state, shapes=design.shapes)
+            text = language(one).lower(design.sketch, state=state, shapes=design.shapes, capabilities=machine)
         except Exception as error:
             rows += [
                 {"family": family, "task": name, "pair": f"{one} {two}", "result": f"no source: {error}"[:200]}
@@ -105,7 +106,7 @@ def migrated(family: str, name: str, source: str) -> list[dict[str, Any]]:
         for two in LANGUAGES:
             row = {"family": family, "task": name, "pair": f"{one} {two}", "reference": task.source}
             try:
-                plan = reschedule(found.sketches[0], Target.load(TARGET[two]), two) if two != one else None
+                plan = reschedule(found.sketches[0], capabilities_of(language(two), TARGET[two])) if two != one else None
                 kernel = language(two).lower(plan.sketch, state=list(found.state)) if plan else text
                 row |= {"kernel": kernel, "changes": len(plan.changes) if plan else 0, "result": ""}
             except Exception as error:
@@ -118,10 +119,11 @@ def child(name: str, folder: Path, seconds: int) -> None:
     """Runs the kernels of one language beside their tasks' references; a line for each, before and after it."""
     runtime: Any = None
     if name != "cpp":
+        from kernelwright.compiler.hardware import DEFAULT_TARGET
         from kernelwright.target import Target
 
         runtime = importlib.import_module(f"kernelwright.compiler.backends.{name}.runtime")
-        runtime.install(asdict(Target.load("h100")))
+        runtime.install(asdict(Target.load(DEFAULT_TARGET)))
 
     def late(*_: Any) -> None:
         raise TimeoutError(f"not done in {seconds} s")

@@ -23,7 +23,7 @@ EXAMPLES = {sketch.name: sketch for sketch in map(parse, re.findall(r"```python\
 
 
 def _random(tensor: nodes.Tensor, sizes: dict[str, int]) -> torch.Tensor:
-    from kernelwright.sketch.index.symbolic import evaluate
+    from kernelwright.sketch.index import evaluate
 
     shape = [evaluate(extent, sizes) for extent in tensor.shape]
     if tensor.dtype is nodes.DType.i64:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kernelwright.core.effort import preset
 from kernelwright.sketch import nodes
+from kernelwright.target import Capabilities, Target
 
 if TYPE_CHECKING:
     import torch
@@ -24,30 +25,31 @@ class Design:
     shapes: tuple[nodes.Sketch, ...] = ()
 
 
-EFFORTS = {"quick": (3, 1.0), "standard": (10, 5.0), "thorough": (12, 30.0)}
-"""For each effort, how many designs there may be and the seconds after which no further one is begun."""
-
-
 def design_module(
-    model: torch.nn.Module, inputs: Sequence[Any], *, keywords: dict[str, Any] | None = None, target: Any = None, track: str = "pure",
-    effort: str = "quick", name: str | None = None, limit: int | None = None, drawn: frozenset[str] = frozenset(),
-    dsl: str = "cpp",
+    model: torch.nn.Module, inputs: Sequence[Any], *, keywords: dict[str, Any] | None = None, capabilities: Capabilities | None = None,
+    track: str = "pure", effort: str = "quick", name: str | None = None, limit: int | None = None, drawn: frozenset[str] = frozenset(),
 ) -> list[Design]:  # fmt: skip
     """Designs for a module at the shapes of the example inputs, best first, as many as the effort allows (or `limit`). Raises
     UnsupportedOperator for what cannot be designed; on track hybrid, such operators are left to the library where that is allowed.
-    `drawn` names tensors outside the state_dict that every construction draws anew. `dsl` is the language that a design is for."""
+    `drawn` names tensors outside the state_dict that every construction draws anew. `capabilities` are those of the language and the
+    device that a design is for (compiler/hardware.py); without them it is for the cores of this machine."""
     from kernelwright.compiler.frontend.capture import capture
     from kernelwright.compiler.schedule.assemble import assemble
 
     title = name or type(model).__name__
-    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn, dsl=dsl)
-    cores = getattr(target, "cores", None) or os.cpu_count() or 2
-    most, seconds = EFFORTS[effort]
-    made = assemble(captured, title, f"{title}, designed from its graph.", cores=cores, limit=limit or most, seconds=seconds)
-    return [Design(sketch, tuple(workshop.notes), workshop.cost) for sketch, workshop in made]
+    machine = capabilities or Capabilities.of(Target.host())
+    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn, kernels_are_calls=machine.vectors)
+    tried = preset(effort)
+    made = assemble(
+        captured, title, f"{title}, designed from its graph.", capabilities=machine, limit=limit or tried.sketches,
+        seconds=tried.sketch_seconds,
+    )  # fmt: skip
+    return [Design(sketch, (machine.facts(), *builder.notes), builder.cost) for sketch, builder in made]
 
 
-def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: str = "quick", dsl: str = "cpp") -> list[Design]:
+def design_task(
+    task: Any, *, capabilities: Capabilities | None = None, track: str = "pure", effort: str = "quick"
+) -> list[Design]:
     """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`."""
     from kernelwright.core.task.load import load_task
 
@@ -55,11 +57,11 @@ def design_task(task: Any, *, target: Any = None, track: str = "pure", effort: s
     model = loaded.construct(0)
     first, *others = loaded.draw(0)
     drawn = _drawn(model, loaded)
-    designs = design_module(model, first, target=target, track=track, effort=effort, drawn=drawn, dsl=dsl)
+    designs = design_module(model, first, capabilities=capabilities, track=track, effort=effort, drawn=drawn)
     more: list[nodes.Sketch] = []
     for inputs in others:
         if _signature(inputs) not in {_signature(first), *map(_signature, others[: len(more)])}:
-            other = design_module(model, inputs, target=target, track=track, effort=effort, limit=1, drawn=drawn, dsl=dsl)
+            other = design_module(model, inputs, capabilities=capabilities, track=track, effort=effort, limit=1, drawn=drawn)
             more.append(other[0].sketch)
     return [Design(d.sketch, d.notes, d.cost, tuple(more)) for d in designs] if more else designs
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol, runtime_checkable
 from kernelwright.core import plugins
 from kernelwright.core.errors import ConfigError
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.target import Capabilities
 
 Entry = tuple[str, Sequence[int], str, bool]
 State = Sequence[Entry]
@@ -59,7 +60,9 @@ class Language(Protocol):
 
     Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `runtime` (the name of a
     module with the functions of `OffDeviceRuntime`). Without them a kernel is executed natively. `devices` (kinds of targets that
-    its kernels run on where one is attached: "cuda" if not said). `reads` (paths of the host that its kernels
+    its kernels run on where one is attached: "cuda" if not said). `executes` (target/capabilities.py: "blocks" where each parallel
+    iteration is a block, "threads" if not said) and `shared_limit` (bytes of a block's shared memory that its kernels ask for at most)
+    say how it uses a device, `default_target` for which one it designs when nobody says. `reads` (paths of the host that its kernels
     must be able to read beyond Python, the compiler and the system's libraries: a driver's registry) and `sign` (a regular
     expression that a file of the language matches). `tools(kind)` names programs of this machine that its compiler for such a target
     needs; its runtime finds them under `tools` in the target's sheet. A language whose coder can write one sketch in several ways is a
@@ -68,8 +71,11 @@ class Language(Protocol):
     name: str
     skills: Path
 
-    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
-        """One self-contained Python file that defines `ModelNew`; `shapes` are sketches for the task's other input shapes."""
+    def lower(
+        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
+    ) -> str:
+        """One self-contained Python file that defines `ModelNew`; `shapes` are sketches for the task's other input shapes,
+        `capabilities` what the kernels may count on (of this machine or the default target if None)."""
 
     def facts(self) -> dict[str, str]:
         """What of this machine the language uses, and what is missing, by name."""
@@ -88,7 +94,7 @@ class HasCodegenOptions(Protocol):
         *,
         state: State = (),
         shapes: Sequence[Sketch] = (),
-        threads: int | None = None,
+        capabilities: Capabilities | None = None,
         options: Mapping[str, int],
     ) -> str:
         """As `Language.lower`, in the way that the options say."""

@@ -12,13 +12,15 @@ EffortName = Literal["quick", "standard", "thorough"]
 
 @dataclass(frozen=True)
 class Effort:
-    """`drafts` is how many alternatives the designer may offer, `measured` how many correct ones are timed before one is named,
-    `judge_seconds` what the judge may spend on trials and on rounds of the clock, each (beyond what it always does). With a model:
-    `designs` it may offer, `repairs` of each, `patches` before a rewrite, `improvements` in a row of a kernel that is correct, renewed
-    by a gain at most `renewals` times for a design.
+    """`sketches` is how many the built-in Designer may make (none is begun after `sketch_seconds`), `drafts` how many of them are
+    lowered, `measured` how many correct ones are timed before one is named, `judge_seconds` what the judge may spend on trials and on
+    rounds of the clock, each (beyond what it always does). With a model: `designs` it may offer, `repairs` of each, `patches` before
+    a rewrite, `improvements` in a row of a kernel that is correct, renewed by a gain at most `renewals` times for a design.
     `tune_seconds` is what the search for a faster variant may take; none at quick."""
 
     name: str
+    sketches: int
+    sketch_seconds: float
     drafts: int
     measured: int
     judge_seconds: float
@@ -31,12 +33,33 @@ class Effort:
 
 
 PRESETS = {
-    "quick": Effort("quick", drafts=3, measured=1, judge_seconds=2.0),
+    "quick": Effort("quick", sketches=3, sketch_seconds=1.0, drafts=3, measured=1, judge_seconds=2.0),
     "standard": Effort(
-        "standard", drafts=6, measured=3, judge_seconds=4.0, designs=3, repairs=3, improvements=2, tune_seconds=60, renewals=5
+        "standard",
+        sketches=10,
+        sketch_seconds=5.0,
+        drafts=6,
+        measured=3,
+        judge_seconds=4.0,
+        designs=3,
+        repairs=3,
+        improvements=2,
+        tune_seconds=60,
+        renewals=5,
     ),
     "thorough": Effort(
-        "thorough", 12, 8, judge_seconds=5.0, designs=8, repairs=4, patches=3, improvements=3, tune_seconds=300, renewals=8
+        "thorough",
+        sketches=12,
+        sketch_seconds=30.0,
+        drafts=12,
+        measured=8,
+        judge_seconds=5.0,
+        designs=8,
+        repairs=4,
+        patches=3,
+        improvements=3,
+        tune_seconds=300,
+        renewals=8,
     ),
 }
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from kernelwright.compiler.hardware import targets_of
 from kernelwright.core import plugins
-from kernelwright.core.errors import ConfigError
 from kernelwright.core.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.judge.device import torch_device
 from kernelwright.judge.timing.roofline import Work
@@ -22,8 +22,6 @@ from kernelwright.target.attached import attached
 from kernelwright.target.occupancy import occupancy
 from kernelwright.target.predict import Launch, predicted_seconds
 
-DEFAULT_TARGET = "h100"
-"""What a GPU kernel is compiled for when nobody says."""
 MOST_KERNELS = 64
 
 
@@ -57,14 +55,7 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
         device = torch_device(here)
         if device:
             return Setting(dsl, "device", "", (here,), device)
-    if names[0] in ("auto", "cpu"):
-        names = [getattr(language, "default_target", DEFAULT_TARGET)]
-        targets = (here,) if here is not None else tuple(Target.load(name) for name in names)
-    else:
-        targets = tuple(Target.load(name) for name in names)
-    for each in targets:
-        if each.kind == "cpu":
-            raise ConfigError(f"{dsl} kernels are for GPUs; {each.name} is none")
+    targets = targets_of(language, target)
     asked: Callable[[str], dict[str, str]] = getattr(language, "tools", lambda kind: {})
     tools = tuple(asked(each.kind) for each in targets)
     return Setting(dsl, getattr(language, "execution", "interpreter"), runtime, targets, tools=tools)

@@ -128,18 +128,22 @@ def describe_failure(who: str, error: Exception) -> str:
 def texts(job: JobSpec, count: int) -> list[Draft]:
     """The drafts, made in this process, which executes the task's file."""
     from kernelwright.compiler.designer import design_task
+    from kernelwright.compiler.hardware import capabilities_of
     from kernelwright.compiler.language import language
     from kernelwright.core.task.load import load_task
     from kernelwright.sketch.print import to_source
 
     assert job.task is not None
     backend = language(job.dsl)
+    machine = capabilities_of(backend, job.target)
     state = state_of(load_task(job.task))
-    designs = design_task(job.task, track=job.track, effort=job.effort.name, dsl=job.dsl)[:count]
+    designs = design_task(job.task, capabilities=machine, track=job.track, effort=job.effort.name)[:count]
     return [
         Draft(
             to_source(design.sketch),
-            Kernel.from_source(backend.lower(design.sketch, state=state, shapes=design.shapes), dsl=job.dsl),
+            Kernel.from_source(
+                backend.lower(design.sketch, state=state, shapes=design.shapes, capabilities=machine), dsl=job.dsl
+            ),
             tuple(design.notes),
             design.cost * 1e3,
         )

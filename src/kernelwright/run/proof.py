@@ -13,13 +13,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from kernelwright.core import errors
 from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.run.drafts import Drafter, describe_failure, state_of
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelTimeout
+
+if TYPE_CHECKING:
+    from kernelwright.target import Capabilities
 
 RUN_SECONDS = 120.0
 """A sketch of small tiles over a large tensor takes minutes in the interpreter; after this the judge has to tell."""
@@ -213,21 +216,24 @@ def _where(sketch: Any, model: Any, inputs: list[Any]) -> list[str]:
 
 def _lowered(job: JobSpec, sketch: Any, state: Any, covered: bool) -> tuple[str, str]:
     """The rules' kernel; shapes that the sketch does not cover are the built-in designer's."""
+    from kernelwright.compiler.hardware import capabilities_of
     from kernelwright.compiler.language import language
 
     try:
-        shapes = () if covered else _other_shapes(job)
-        return language(job.dsl).lower(sketch, state=state, shapes=shapes), ""
+        backend = language(job.dsl)
+        machine = capabilities_of(backend, job.target)
+        shapes = () if covered else _other_shapes(job, machine)
+        return backend.lower(sketch, state=state, shapes=shapes, capabilities=machine), ""
     except errors.KernelwrightError as error:
         return "", str(error)
     except Exception as error:
         return "", describe_failure("lowering", error)
 
 
-def _other_shapes(job: JobSpec) -> tuple[Any, ...]:
+def _other_shapes(job: JobSpec, machine: Capabilities) -> tuple[Any, ...]:
     from kernelwright.compiler.designer import design_task
 
-    return design_task(job.task, track=job.track, dsl=job.dsl)[0].shapes
+    return design_task(job.task, capabilities=machine, track=job.track)[0].shapes
 
 
 class _TooSlow(BaseException):

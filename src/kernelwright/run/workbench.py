@@ -36,7 +36,7 @@ class Workbench:
     def drafts(self) -> list[Draft]:
         """The built-in mind's drafts, best guess first; raises what the built-in designer raised."""
         job = self.job
-        key = {"dsl": job.dsl, "track": job.track, "effort": job.effort.name, "count": job.effort.drafts}
+        key = {"dsl": job.dsl, "track": job.track, "effort": job.effort.name, "count": job.effort.drafts, "target": job.target}
 
         def make() -> dict[str, Any]:
             return {"drafts": [draft.as_json() for draft in self.drafter.drafts(job)]}
@@ -46,7 +46,7 @@ class Workbench:
     def prove(self, sketch: str) -> Proof:
         """Whether a sketch is right."""
         job = self.job
-        key = {"sketch": sketch, "dsl": job.dsl, "track": job.track}
+        key = {"sketch": sketch, "dsl": job.dsl, "target": job.target, "track": job.track}
         return Proof.from_json(self._once("proof", key, lambda: prove(self.drafter, job, sketch).as_json()))
 
     def recounted(self, sketch: str, mismatch: Mismatch) -> str:

@@ -114,6 +114,7 @@ def serve(channel: Channel) -> None:
 class _Desk:
     def open(self, message: dict[str, Any]) -> dict[str, Any]:
         from kernelwright.compiler.designer import Design, design_task
+        from kernelwright.compiler.hardware import capabilities_of
         from kernelwright.compiler.language import language
         from kernelwright.core.task.load import load_task
         from kernelwright.run.drafts import state_of
@@ -123,12 +124,13 @@ class _Desk:
         job = JobSpec.from_json(message["job"])
         assert job.task is not None
         self._coder = language(job.dsl)
+        self._machine = capabilities_of(self._coder, job.target)
         self._state = state_of(load_task(job.task))
         self._designs = [Design(parse(text)) for text in message["sketches"]]
         self._given = len(self._designs)
         if message["own"]:
             try:
-                self._designs += design_task(job.task, track=job.track, effort=EFFORT, dsl=job.dsl)
+                self._designs += design_task(job.task, capabilities=self._machine, track=job.track, effort=EFFORT)
             except KernelwrightError:
                 if not self._designs:  # else what a model proposed can still be varied
                     raise
@@ -169,8 +171,8 @@ class _Desk:
     def _lowered(self, number: int, sketch: Sketch, options: Mapping[str, int]) -> str:
         shapes = self._designs[number].shapes
         if isinstance(self._coder, HasCodegenOptions):
-            return self._coder.lower(sketch, state=self._state, shapes=shapes, options=options)
-        return self._coder.lower(sketch, state=self._state, shapes=shapes)
+            return self._coder.lower(sketch, state=self._state, shapes=shapes, capabilities=self._machine, options=options)
+        return self._coder.lower(sketch, state=self._state, shapes=shapes, capabilities=self._machine)
 
     def write(self, message: dict[str, Any]) -> dict[str, Any]:
         from kernelwright.sketch.print import to_source

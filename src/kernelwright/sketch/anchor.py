@@ -13,7 +13,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import polynomial, to_index
+from kernelwright.sketch.index import polynomial, to_index
 from kernelwright.sketch.walk import roots, statements, subtiles
 
 Anchored = tuple[nodes.Kernel, dict[str, nodes.Tensor], dict[str, int]]
@@ -87,11 +87,11 @@ def _bounds(axis: nodes.Axis, loops: dict[str, nodes.For]) -> tuple[int, int] | 
             return None
         reach = (axis.extent.value - 1) * axis.step.value
     low = high = 0
-    for monomial, coefficient in polynomial(start).items():
+    for monomial, coefficient in polynomial(start).terms:
         if not monomial:
             low, high = low + coefficient, high + coefficient
             continue
-        loop = loops.get(monomial[0].name) if len(monomial) == 1 and isinstance(monomial[0], nodes.Sym) else None
+        loop = loops.get(monomial[0]) if len(monomial) == 1 and isinstance(monomial[0], str) else None
         if loop is None or coefficient < 0:
             return None
         if not (isinstance(loop.start, nodes.Int) and isinstance(loop.stop, nodes.Int) and isinstance(loop.step, nodes.Int)):
@@ -138,6 +138,4 @@ class _Mover:
 
 
 def _less(index: nodes.Index, amount: int) -> nodes.Index:
-    poly = polynomial(index)
-    poly[()] = poly.get((), 0) - amount
-    return to_index({monomial: c for monomial, c in poly.items() if c})
+    return to_index(polynomial(index) - amount)

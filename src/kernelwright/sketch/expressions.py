@@ -13,7 +13,7 @@ from typing import Literal
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import ceil_div, simplify
+from kernelwright.sketch.index import ceil_div, simplify
 from kernelwright.sketch.literals import (
     arguments,
     dtype_name,

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.nodes import DType

@@ -14,7 +14,7 @@ from kernelwright.core.dtypes import FLOATS, INTEGERS
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.dtypes import binary_dtype, require_ordered, require_reducible, unary_dtype, wider
-from kernelwright.sketch.index.symbolic import constant, equal, evaluate, mul, polynomial, show, simplify, substitute, symbols
+from kernelwright.sketch.index import constant, equal, evaluate, mul, show, simplify, substitute, symbols
 from kernelwright.sketch.nodes import DType, Index, Int, Tile
 
 COMBINATIONS = 256
@@ -79,7 +79,7 @@ class Typer:
 
     def is_one(self, extent: Index) -> bool:
         """Whether an extent is 1 by declaration (and so broadcasts)."""
-        return constant(polynomial(substitute(extent, self.static))) == 1
+        return constant(substitute(extent, self.static)) == 1
 
     def extent(self, extent: Index) -> Index:
         """An extent in normal form; loop variables may not occur in it."""

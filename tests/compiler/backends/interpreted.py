@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 
 from kernelwright.compiler.language import language
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.parse import parse

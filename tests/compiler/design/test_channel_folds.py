@@ -10,6 +10,8 @@ from torch import nn
 from torch.nn import functional as F
 
 from kernelwright.compiler.designer import design_module
+from kernelwright.compiler.hardware import capabilities_of
+from kernelwright.compiler.language import language
 
 from .harness import designed, kernels
 
@@ -98,5 +100,7 @@ def test_a_result_that_is_also_returned_is_stored() -> None:
 
 def test_languages_of_devices_keep_plain_stores() -> None:
     module, shape = LAYERS["plain"]
-    design = design_module(Behind(module, FOLDED["softmax"]).eval(), [torch.randn(shape)], dsl="triton")[0]
+    design = design_module(
+        Behind(module, FOLDED["softmax"]).eval(), [torch.randn(shape)], capabilities=capabilities_of(language("triton"))
+    )[0]
     assert kernels(design) == 2

@@ -7,6 +7,8 @@ import torch
 from torch import nn
 
 from kernelwright.compiler.designer import Design, design_module
+from kernelwright.compiler.hardware import capabilities_of
+from kernelwright.compiler.language import language
 
 
 def keeps(design: Design) -> bool:
@@ -36,7 +38,9 @@ def test_a_weight_that_two_products_share_is_counted_twice() -> None:
 @pytest.mark.parametrize("dsl", ["triton", "cuda_c", "tilelang"])
 def test_other_languages_turn_few_rows_as_ever(dsl: str) -> None:
     layer = nn.Linear(320, 176).eval()
-    few, many = (design_module(layer, [torch.randn(rows, 320)], dsl=dsl)[0] for rows in (2, 64))
+    few, many = (
+        design_module(layer, [torch.randn(rows, 320)], capabilities=capabilities_of(language(dsl)))[0] for rows in (2, 64)
+    )
     assert keeps(few)
     assert not keeps(many)
     names = [step.name for step in many.sketch.steps]  # type: ignore[union-attr]

@@ -11,6 +11,8 @@ import torch.nn.functional as F
 from kernelwright.compiler.backends.cpp.kernel import source
 from kernelwright.compiler.backends.cpp.workspace import Lifetime, layout
 from kernelwright.compiler.designer import design_module
+from kernelwright.compiler.hardware import capabilities_of
+from kernelwright.compiler.language import language
 from kernelwright.sketch import nodes
 
 from .harness import Wrapped, designed
@@ -42,7 +44,7 @@ def test_temporaries_are_little_beside_what_eager_holds(name: str) -> None:
 
 def test_languages_that_launch_kernels_launch_two() -> None:
     function, shape = CASES["bilinear"]
-    design = design_module(Wrapped(function), (torch.randn(shape),), dsl="triton")[0]
+    design = design_module(Wrapped(function), (torch.randn(shape),), capabilities=capabilities_of(language("triton")))[0]
     assert len(design.sketch.steps) == 2
 
 

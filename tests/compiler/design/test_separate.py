@@ -11,6 +11,8 @@ import torch.nn.functional as F
 
 from kernelwright.compiler.backends.cpp import lower
 from kernelwright.compiler.designer import design_module
+from kernelwright.compiler.hardware import capabilities_of
+from kernelwright.compiler.language import language
 from kernelwright.sketch.print import to_source
 
 from .harness import Wrapped
@@ -19,7 +21,9 @@ Function = Callable[[torch.Tensor], torch.Tensor]
 
 
 def text(function: Function, *shape: int, dsl: str = "cpp") -> str:
-    return to_source(design_module(Wrapped(function), [torch.randn(shape)], dsl=dsl)[0].sketch)
+    return to_source(
+        design_module(Wrapped(function), [torch.randn(shape)], capabilities=capabilities_of(language(dsl)))[0].sketch
+    )
 
 
 def run(function: Function, x: torch.Tensor) -> torch.Tensor:

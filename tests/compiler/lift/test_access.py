@@ -7,10 +7,11 @@ import itertools
 import pytest
 import torch
 
-from kernelwright.compiler.lift.access import axis, data_symbol, folded, never_negative, recombined, sliced
+from kernelwright.compiler.lift.access import axis, data_symbol, folded, sliced
 from kernelwright.compiler.lift.regions import load_slice
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate, simplify
+from kernelwright.sketch.index import evaluate, polynomial, rejoined, simplify, to_index
+from kernelwright.sketch.index.exhaustive import never_negative
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym
 
@@ -105,6 +106,6 @@ def test_proofs() -> None:
     block = _plus(_e(PID, "*", 16), axis(0))
     assert folded(_e(block, "//", 16), ranges) == PID
     assert folded(_e(block, "%", 1024), ranges) == block
-    assert recombined(_plus(_e(_e(PID, "//", 7), "*", 21), _e(_e(PID, "%", 7), "*", 3))) == _e(PID, "*", 3)
+    assert to_index(rejoined(polynomial(_plus(_e(_e(PID, "//", 7), "*", 21), _e(_e(PID, "%", 7), "*", 3))))) == _e(PID, "*", 3)
     assert not never_negative(_plus(1022, _e(block, "*", -1)), ranges)
     assert never_negative(_plus(1022, _e(block, "*", -1)), ranges, [_plus(500, _e(block, "*", -1))])

@@ -25,7 +25,7 @@ from kernelwright.sketch.check.rules import check
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.module import SketchModule, widened
 from kernelwright.sketch.parse import parse
-from kernelwright.target import Target
+from kernelwright.target import Capabilities, Target
 
 PAIRS = Path(__file__).parents[3] / "bench" / "migration.py"
 
@@ -131,20 +131,20 @@ def test_other_sizes_are_odd_and_equal_ones_stay_equal() -> None:
 
 
 def test_only_what_breaks_a_rule_is_changed_and_the_result_is_checked() -> None:
-    h100, t4 = Target.load("h100"), Target.load("t4")
-    plan = reschedule(parse(LINEAR), h100, "triton")
+    h100, t4 = (Capabilities.of(Target.load(name), "blocks") for name in ("h100", "t4"))
+    plan = reschedule(parse(LINEAR), h100)
     assert plan.changes
     assert all("is not made of whole 16s" in change.why for change in plan.changes)
     assert not check(plan.sketch)
-    left = breaches(plan.sketch, Rules.of(h100, "triton"))
-    assert sum(b.amount for b in left) < sum(b.amount for b in breaches(parse(LINEAR), Rules.of(h100, "triton")))
+    left = breaches(plan.sketch, Rules.of(h100))
+    assert sum(b.amount for b in left) < sum(b.amount for b in breaches(parse(LINEAR), Rules.of(h100)))
     inputs = torch.randn(100, 130)
     state = {"fc.weight": torch.randn(70, 130), "fc.bias": torch.randn(70)}
     torch.testing.assert_close(
         interpreter.call(plan.sketch, [inputs], state), interpreter.call(parse(LINEAR), [inputs], state), rtol=1e-4, atol=1e-3
     )
-    assert Rules.of(t4, "triton").staged < Rules.of(h100, "triton").staged
-    kept = reschedule(parse(LOOKUP), h100, "triton")
+    assert Rules.of(t4).staged < Rules.of(h100).staged
+    kept = reschedule(parse(LOOKUP), h100)
     assert kept.changes == ()
     assert kept.sketch == parse(LOOKUP)
 

@@ -38,8 +38,6 @@ class Captured:
     outputs: list[v.Value | Any]
     structure: Any
     unsupported: list[str] = field(default_factory=list)
-    dsl: str = "cpp"
-    """The language that it is captured for: what pays on a CPU's vectors need not pay elsewhere."""
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
@@ -122,20 +120,23 @@ def _needs(target: Any, find: Any) -> bool:
 
 def capture(
     model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None, *, track: str = "pure",
-    drawn: frozenset[str] = frozenset(), dsl: str = "cpp",
+    drawn: frozenset[str] = frozenset(), kernels_are_calls: bool = True,
 ) -> Captured:  # fmt: skip
     """Records a module on example inputs and builds the graph of values. On track hybrid, library.py takes what has no rule. `drawn`
-    names tensors outside the state_dict that another construction would draw anew: a kernel cannot know them."""
+    names tensors outside the state_dict that another construction would draw anew: a kernel cannot know them. `kernels_are_calls`:
+    they are called, not launched, so that several cost no more than one."""
     program = exported(model, inputs, keywords)
-    return Builder(program, track, drawn, dsl).build()
+    return Builder(program, track, drawn, kernels_are_calls).build()
 
 
 class Builder:
     """Walks an exported program once."""
 
-    def __init__(self, program: torch.export.ExportedProgram, track: str, drawn: frozenset[str], dsl: str) -> None:
+    def __init__(
+        self, program: torch.export.ExportedProgram, track: str, drawn: frozenset[str], kernels_are_calls: bool
+    ) -> None:
         self.program = program
-        self.dsl = dsl
+        self.kernels_are_calls = kernels_are_calls
         self.track = track
         self.drawn = drawn
         self.changing: dict[int, str] = {}
@@ -166,7 +167,7 @@ class Builder:
         for node in outputs[others:]:
             if hasattr(node, "meta") and hasattr(node.meta.get("val"), "dtype"):
                 dtype_of(node.meta["val"].dtype)
-        return Captured(self.tensors, self.constants, flat, self._structure(len(flat)), dsl=self.dsl)
+        return Captured(self.tensors, self.constants, flat, self._structure(len(flat)))
 
     def _refuse_memory(self, results: list[Any]) -> None:
         """A state that forward overwrites is no matter; one that it reads before would make every call another function."""
@@ -284,7 +285,7 @@ class Builder:
             rounded = str(fake.dtype).removeprefix("torch.")
             if rounded in ("float8_e4m3fn", "float8_e5m2"):
                 return Result(tuple(int(e) for e in fake.shape), DType.f32, rounded)
-            return Result(tuple(int(e) for e in fake.shape), dtype_of(fake.dtype), native=self.dsl == "cpp")
+            return Result(tuple(int(e) for e in fake.shape), dtype_of(fake.dtype), native=self.kernels_are_calls)
 
         out = result(node.meta["val"])
         try:

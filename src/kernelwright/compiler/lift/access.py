@@ -21,26 +21,13 @@ from itertools import pairwise, product
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from kernelwright.compiler.lift.launches import row_major
-from kernelwright.sketch.index.symbolic import (
-    Atom,
-    Interval,
-    Monomial,
-    Poly,
-    bounds,
-    constant,
-    polynomial,
-    simplify,
-    symbols,
-    to_index,
-)
+from kernelwright.sketch.index import Interval, Monomial, Poly, polynomial, rejoined, simplify, symbols, to_index
+from kernelwright.sketch.index import Ranges as Facts
+from kernelwright.sketch.index.exhaustive import never_negative
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym
 
 Ranges = Mapping[str, Interval]
-MOST_POINTS = 1 << 20
-"""Points that a proof by looking at all of them may take."""
 AXIS = "@"
 DATA = "?"
 
@@ -71,160 +58,14 @@ def minus(left: Index, right: Index) -> Index:
     return simplify(IndexOp("-", left, right))
 
 
+def folded(index: Index, ranges: Ranges) -> Index:
+    """The expression with every `//`, `%`, `min`, `max` taken away that the ranges decide."""
+    return to_index(Facts(dict(ranges), others=None).simplified(polynomial(index)))
+
+
 def with_axes(ranges: Ranges, extents: Sequence[int]) -> dict[str, Interval]:
     """Ranges of all names, the tile's axes included."""
     return {**ranges, **{axis(k).name: (0, extent - 1) for k, extent in enumerate(extents)}}
-
-
-# ---------------------------------------------------------------- proofs
-
-
-def evaluate_all(index: Index, env: Mapping[str, Any]) -> Any:
-    """The values of an expression for arrays of values of its names."""
-    match index:
-        case Int(value):
-            return np.int64(value)
-        case Sym(name):
-            return env[name]
-        case IndexOp(op, left, right):
-            a, b = evaluate_all(left, env), evaluate_all(right, env)
-            match op:
-                case "+":
-                    return a + b
-                case "-":
-                    return a - b
-                case "*":
-                    return a * b
-                case "//":
-                    return a // b
-                case "%":
-                    return a % b
-                case "min":
-                    return np.minimum(a, b)
-                case "max":
-                    return np.maximum(a, b)
-    raise TypeError(f"not an index: {index!r}")
-
-
-def never_negative(index: Index, ranges: Ranges, given: Sequence[Index] = ()) -> bool:
-    """Whether `index >= 0` wherever all of `given` are, for all values of the names in their ranges."""
-    low = bounds(index, ranges)[0]
-    if low is not None and low >= 0:
-        return True
-    for known in given:
-        rest = bounds(minus(index, known), ranges)[0]
-        if rest is not None and rest >= 0:
-            return True
-        for factor in _factors(index, known):
-            rest = bounds(minus(index, simplify(IndexOp("*", known, Int(factor)))), ranges)[0]
-            if rest is not None and rest >= 0:
-                return True
-    return _by_all_values(index, ranges, given)
-
-
-def _factors(index: Index, known: Index) -> Iterator[int]:
-    """By what a known expression could be multiplied to take the first terms of another away."""
-    wanted, have = polynomial(index), polynomial(known)
-    found = {wanted[m] // have[m] for m in have if m and m in wanted and wanted[m] % have[m] == 0}
-    yield from sorted(factor for factor in found if factor > 1)
-
-
-def _by_all_values(index: Index, ranges: Ranges, given: Sequence[Index]) -> bool:
-    names = sorted(symbols(index))
-    useful = [known for known in given if symbols(known) & set(names)]
-    names = sorted(set(names).union(*(symbols(known) for known in useful)))
-    spans: list[tuple[int, int]] = []
-    for name in names:
-        low, high = ranges.get(name, (None, None))
-        if low is None or high is None:
-            return False
-        spans.append((low, high))
-    if prod(high - low + 1 for low, high in spans) > MOST_POINTS:
-        return False
-    env: dict[str, Any] = {}
-    for position, (name, (low, high)) in enumerate(zip(names, spans, strict=True)):
-        shape = [1] * len(names)
-        shape[position] = high - low + 1
-        env[name] = np.arange(low, high + 1, dtype=np.int64).reshape(shape)
-    try:
-        with np.errstate(all="raise"):
-            wrong = evaluate_all(index, env) < 0
-            for known in useful:
-                wrong = wrong & (evaluate_all(known, env) >= 0)
-    except FloatingPointError:
-        return False
-    return not bool(np.any(wrong))
-
-
-def folded(index: Index, ranges: Ranges) -> Index:
-    """The expression with every `//`, `%`, `min`, `max` taken away that the ranges decide."""
-    match index:
-        case IndexOp(op, left, right):
-            a, b = folded(left, ranges), folded(right, ranges)
-            low, high = bounds(a, ranges)
-            least, most = bounds(b, ranges)
-            if op in ("//", "%") and isinstance(b, Int) and b.value > 0 and low is not None and high is not None:
-                if low // b.value == high // b.value:
-                    return Int(low // b.value) if op == "//" else minus(a, Int(low // b.value * b.value))
-                inner = _split(a, b.value, ranges)
-                if inner is not None:
-                    return inner[0] if op == "//" else inner[1]
-            if op in ("min", "max") and None not in (low, high, least, most):
-                gap = bounds(minus(a, b), ranges)
-                if gap[1] is not None and gap[1] <= 0:
-                    return a if op == "min" else b
-                if gap[0] is not None and gap[0] >= 0:
-                    return b if op == "min" else a
-            return simplify(IndexOp(op, a, b))
-    return index
-
-
-def _split(index: Index, divisor: int, ranges: Ranges) -> tuple[Index, Index] | None:
-    """Quotient and remainder of a sum in which the terms that the divisor does not divide stay within one multiple of it."""
-    poly = polynomial(index)
-    whole = {m: c // divisor for m, c in poly.items() if c % divisor == 0}
-    rest = to_index({m: c for m, c in poly.items() if c % divisor})
-    low, high = bounds(rest, ranges)
-    if not whole or low is None or high is None or low // divisor != high // divisor:
-        return None
-    shift = low // divisor
-    quotient = simplify(IndexOp("+", to_index(whole), Int(shift)))
-    return quotient, minus(rest, Int(shift * divisor))
-
-
-def recombined(index: Index) -> Index:
-    """The expression with `(x // d) * d + x % d` put together to x again."""
-    poly = polynomial(index)
-    changed = True
-    while changed:
-        changed = False
-        for monomial, scale in list(poly.items()):
-            for atom in monomial:
-                if not isinstance(atom, IndexOp) or atom.op != "%" or not isinstance(atom.right, Int):
-                    continue
-                others = list(monomial)
-                others.remove(atom)
-                quotient = polynomial(IndexOp("//", atom.left, atom.right))
-                want: Poly = {}
-                for m, c in quotient.items():
-                    want[_sorted((*m, *others))] = c * atom.right.value * scale
-                if all(poly.get(m) == c for m, c in want.items()):
-                    for m in (*want, monomial):
-                        del poly[m]
-                    term: Index = simplify(IndexOp("*", atom.left, to_index({tuple(others): scale})))
-                    poly = polynomial(IndexOp("+", to_index(poly), term))
-                    changed = True
-                    break
-            if changed:
-                break
-    return to_index(poly)
-
-
-def _sorted(monomial: tuple[Atom, ...]) -> Monomial:
-    whole: Index = Int(1)
-    for atom in monomial:
-        whole = IndexOp("*", whole, atom)
-    return next(iter(polynomial(whole)))
 
 
 # ---------------------------------------------------------------- slices
@@ -272,9 +113,7 @@ class Slice:
 def step_of(index: Index, number: int) -> int | None:
     """The constant by which an expression moves along an axis, or None where it does not do so evenly."""
     poly = polynomial(index)
-    factor = poly.get((axis(number),))
-    others = [m for m in poly if m != (axis(number),) and any(axis(number).name in symbols(a) for a in m)]
-    return factor if factor and not others else None
+    return (stride.constant or None) if (stride := poly.coefficient(axis(number).name)) is not None else None
 
 
 def sliced(
@@ -289,8 +128,8 @@ def sliced(
     every = with_axes(ranges, extents)
     conditions = [condition for condition in mask if not never_negative(condition, every)]
     best: tuple[tuple[int, ...], Slice] | None = None
-    plain = folded(simplify(address), every)
-    forms = [recombined(plain)]
+    plain = folded(address, every)
+    forms = [to_index(rejoined(polynomial(plain)))]
     if forms[0] != plain:
         forms.append(plain)
     for form in forms:
@@ -325,7 +164,7 @@ def _shapes(address: Index, shape: tuple[int, ...], hints: Sequence[Any]) -> Ite
                 merged[-1] *= extent
         tried.append(tuple(merged))
     tried.append((total,))
-    strides = sorted({abs(c) for m, c in polynomial(address).items() if m} | {1}, reverse=True)
+    strides = sorted({abs(c) for m, c in polynomial(address).terms if m} | {1}, reverse=True)
     if all(a % b == 0 for a, b in pairwise(strides)) and total % strides[0] == 0:
         tried.append((total // strides[0], *(a // b for a, b in pairwise(strides))))
     for candidate in tried:
@@ -338,9 +177,9 @@ def _coordinates(address: Index, shape: tuple[int, ...], ranges: Ranges) -> Iter
     """Ways to write the address as a sum of coordinates times strides. The terms go where their factors say; a number that is
     added may belong to either of two neighbours (`-1` row and `+2` columns)."""
     strides = row_major(shape)
-    parts: list[Poly] = [{} for _ in shape]
+    parts: list[dict[Monomial, int]] = [{} for _ in shape]
     offset = 0
-    for monomial, factor in polynomial(address).items():
+    for monomial, factor in polynomial(address).terms:
         if not monomial:
             offset = factor
             continue
@@ -355,7 +194,7 @@ def _coordinates(address: Index, shape: tuple[int, ...], ranges: Ranges) -> Iter
         if left:
             return
     for numbers in _offsets(offset, shape, strides):
-        yield tuple(simplify(IndexOp("+", to_index(part), Int(number))) for part, number in zip(parts, numbers, strict=True))
+        yield tuple(to_index(Poly.of(part) + number) for part, number in zip(parts, numbers, strict=True))
 
 
 def _offsets(offset: int, shape: Sequence[int], strides: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -396,4 +235,4 @@ def _checked(coordinates: tuple[Index, ...], shape: tuple[int, ...], mask: Seque
 
 def fixed(index: Index) -> int | None:
     """The number an expression is, or None."""
-    return constant(polynomial(index))
+    return polynomial(index).constant

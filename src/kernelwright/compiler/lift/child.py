@@ -25,6 +25,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from kernelwright.compiler.hardware import DEFAULT_TARGET
 from kernelwright.compiler.lift.launches import Seen
 from kernelwright.compiler.lift.tracing import MODULE, Tracer
 from kernelwright.core.dtypes import DType
@@ -36,7 +37,6 @@ from kernelwright.sketch.print import to_source
 from kernelwright.target import Target
 from kernelwright.workers import sandbox
 
-TARGET = "h100"
 _TENSOR = re.compile(r"(\w+)\[([\d\s,]*)\](?:\s*<\s*(\d+))?")
 
 
@@ -63,7 +63,7 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
         file.write(request["source"])
     language: Any = importlib.import_module(request["module"])
     tracer = Tracer()
-    language.install(tracer.launch, asdict(Target.load(TARGET)))
+    language.install(tracer.launch, asdict(Target.load(DEFAULT_TARGET)))
     _close(folder)
     shown = request["path"]
     with language.context(calling=False):

@@ -26,7 +26,7 @@ from kernelwright.sketch.check.bounds import Prover
 from kernelwright.sketch.check.declarations import bases
 from kernelwright.sketch.check.races import races
 from kernelwright.sketch.check.rules import check
-from kernelwright.sketch.index.symbolic import simplify
+from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Sym
 from kernelwright.sketch.types import Typer
 

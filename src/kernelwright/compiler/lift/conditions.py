@@ -9,7 +9,7 @@ from __future__ import annotations
 from kernelwright.compiler.lift.program import Program
 from kernelwright.compiler.lift.values import Data, Mask, joined_shape
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import simplify
+from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, IndexOp, Int
 
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.access import evaluate_all
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import Interval, polynomial, simplify, substitute, symbols
+from kernelwright.sketch.index import Interval, polynomial, simplify, substitute, symbols
+from kernelwright.sketch.index.exhaustive import evaluate_all
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym
 
 MOST_PROGRAMS = 1 << 20
@@ -78,8 +78,8 @@ class Grid:
         """A scalar in its simplest form: a number, an even function of one program number, or a name; itself if it is neither."""
         programs = self._programs(index)
         poly = polynomial(index)
-        involved = [m for m in poly if m]
-        plain = len(involved) <= 1 and all(isinstance(a, Sym) for m in involved for a in m)
+        involved = [m for m, _ in poly.terms if m]
+        plain = len(involved) <= 1 and all(isinstance(a, str) for m in involved for a in m)
         if not programs or plain or prod(self.extents[p] for p in programs) > MOST_PROGRAMS:
             return index
         try:
@@ -95,7 +95,7 @@ class Grid:
             (program,) = programs
             if np.array_equal(flat, flat[0] + np.arange(len(flat)) * (flat[1] - flat[0])):
                 return simplify(IndexOp("+", Int(int(flat[0])), IndexOp("*", Sym(program), Int(int(flat[1] - flat[0])))))
-        if len(involved) == 1 and len(involved[0]) == 1 and isinstance(involved[0][0], Sym):
+        if len(involved) == 1 and len(involved[0]) == 1 and isinstance(involved[0][0], str):
             return index
         steps = np.unique(np.diff(values))
         if len(steps) != 1:

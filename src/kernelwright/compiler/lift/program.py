@@ -18,20 +18,20 @@ from kernelwright.compiler.lift.access import (
     data_symbol,
     fixed,
     folded,
-    never_negative,
     sliced,
     step_of,
     with_axes,
 )
 from kernelwright.compiler.lift.grid import Grid
 from kernelwright.compiler.lift.launches import Buffer
-from kernelwright.compiler.lift.regions import index_tile, load_slice, scalar, store_slice
+from kernelwright.compiler.lift.regions import index_tile, load_slice, parted, scalar, store_slice
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Shape, Value, elements
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import CannotLift
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.declarations import RESERVED
-from kernelwright.sketch.index.symbolic import Interval, polynomial, simplify, substitute, symbols, to_index
+from kernelwright.sketch.index import Interval, simplify, substitute, symbols, to_index
+from kernelwright.sketch.index.exhaustive import never_negative
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Sym, Tile
 
 ZERO = Int(0)
@@ -168,17 +168,15 @@ class Program:
 
     def _condition(self, condition: Index, shape: Shape) -> Tile:
         """`condition >= 0`, with what moves on the left and what stands still on the right."""
-        poly = polynomial(condition)
-        moving = {m: c for m, c in poly.items() if any(a for a in m if axes_in(a) or has_data(a))}
-        still = {m: c for m, c in poly.items() if m not in moving}
+        moving, still = parted(condition)
         if not moving:
             truth: Tile = nodes.Binary("ge", nodes.FromIndex(condition), nodes.Number(0))
             return nodes.Reshape(truth, (Int(1),) * len(shape)) if shape else truth
-        if all(c < 0 for c in moving.values()):
-            left = index_tile(to_index({m: -c for m, c in moving.items()}), shape, self._tiles(len(shape), condition))
+        if all(count < 0 for _, count in moving.terms):
+            left = index_tile(to_index(moving * -1), shape, self._tiles(len(shape), condition))
             return nodes.Binary("le", left, scalar(to_index(still)))
         left = index_tile(to_index(moving), shape, self._tiles(len(shape), condition))
-        return nodes.Binary("ge", left, scalar(to_index({m: -c for m, c in still.items()})))
+        return nodes.Binary("ge", left, scalar(to_index(still * -1)))
 
     def _mask_extents(self, mask: Mask) -> Shape:
         used = {k for condition in mask.conditions for k in axes_in(condition)}

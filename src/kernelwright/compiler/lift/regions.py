@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from kernelwright.compiler.lift.access import AXIS, DATA, Slice, axes_in, step_of
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import polynomial, substitute, symbols, to_index
-from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym, Tile
+from kernelwright.sketch.index import Atom, Opaque, Poly, poly, polynomial, substitute, to_index
+from kernelwright.sketch.nodes import Index, Int, Tile
 
 _TILE_OP = {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod", "min": "minimum", "max": "maximum"}
 
@@ -20,11 +20,10 @@ def index_tile(index: Index, extents: Sequence[int], data: Mapping[str, Tile] | 
     """An integer expression as an i64 tile of the tile's rank; `data` has the tiles of the names made by `data_symbol`, as i64 tiles
     of full rank."""
     rank = len(extents)
-    moving = {m: c for m, c in polynomial(index).items() if any(_moves(a) for a in m)}
-    still = {m: c for m, c in polynomial(index).items() if m not in moving}
+    moving, still = parted(index)
     total: Tile | None = None
-    for monomial, factor in moving.items():
-        scale = to_index({tuple(a for a in monomial if not _moves(a)): factor})
+    for monomial, factor in moving.terms:
+        scale = to_index(Poly(((tuple(a for a in monomial if not _moves(a)), factor),)))
         term: Tile | None = None
         for atom in monomial:
             if _moves(atom):
@@ -46,17 +45,25 @@ def scalar(index: Index) -> Tile:
     return nodes.Number(index.value) if isinstance(index, Int) else nodes.FromIndex(index)
 
 
-def _moves(atom: Index) -> bool:
-    return any(name.startswith((AXIS, DATA)) for name in symbols(atom))
+def parted(index: Index) -> tuple[Poly, Poly]:
+    """An expression's terms that move along the tile's axes, and those that stand still."""
+    terms = polynomial(index).terms
+    moving = tuple(term for term in terms if any(map(_moves, term[0])))
+    return Poly(moving), Poly(tuple(term for term in terms if term not in moving))
 
 
-def _atom(atom: Index, extents: Sequence[int], data: Mapping[str, Tile]) -> Tile:
-    if isinstance(atom, Sym):
-        if atom.name.startswith(DATA):
-            return data[atom.name]
-        return spread(nodes.Iota(Int(extents[int(atom.name[len(AXIS) :])])), (int(atom.name[len(AXIS) :]),), len(extents))
-    if isinstance(atom, IndexOp):
-        sides = [index_tile(side, extents, data) if _moves(side) else scalar(side) for side in (atom.left, atom.right)]
+def _moves(atom: Atom) -> bool:
+    return any(name.startswith((AXIS, DATA)) for name in poly(atom).names)
+
+
+def _atom(atom: Atom, extents: Sequence[int], data: Mapping[str, Tile]) -> Tile:
+    if isinstance(atom, str):
+        if atom.startswith(DATA):
+            return data[atom]
+        return spread(nodes.Iota(Int(extents[int(atom[len(AXIS) :])])), (int(atom[len(AXIS) :]),), len(extents))
+    if isinstance(atom, Opaque):
+        parts = [to_index(side) for side in (atom.left, atom.right)]
+        sides = [index_tile(side, extents, data) if any(parted(side)[0].terms) else scalar(side) for side in parts]
         return nodes.Binary(_TILE_OP[atom.op], sides[0], sides[1])
     raise TypeError(f"not an atom: {atom!r}")
 

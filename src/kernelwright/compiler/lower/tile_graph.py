@@ -27,7 +27,7 @@ from kernelwright.compiler.lower.tile_values import (
 )
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, from_index, poly
+from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly
 from kernelwright.sketch.nodes import DType
 
 UNROLL_WHOLE = 32

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.sketch.index.polynomial import Poly
+from kernelwright.sketch.index import Poly
 from kernelwright.sketch.nodes import DType
 
 ELEMENTWISE = frozenset({"unary", "binary", "where", "cast", "bitcast"})

@@ -27,6 +27,7 @@ from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
 from kernelwright.sketch.structure import Likenesses
+from kernelwright.target import Capabilities
 
 SPARE = 3
 """Designs that take the place of the best if that turns out wrong; more of them are there to be measured."""
@@ -35,16 +36,17 @@ MOST_SECTIONS = 512
 
 
 def assemble(
-    captured: Captured, name: str, doc: str, *, cores: int = 2, limit: int = 1, seconds: float = 60.0
+    captured: Captured, name: str, doc: str, *, capabilities: Capabilities, limit: int = 1, seconds: float = 60.0
 ) -> list[tuple[nodes.Sketch, SketchBuilder]]:
     """Sketches of a captured graph: the best guess first, then up to `limit` - 1 others. If these are more than `SPARE`, all contractions
     spend memory or rounding for speed in the first of them; in the rest those of one problem take another choice, cheapest first. Others
     are only begun in the first `seconds`: a large network has one design."""
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
-    forced = split_reduction.split_long_folds(v.topological(outputs), cores, threads=captured.dsl == "cpp")
-    settler = Partitioner(captured, outputs, forced, cores, make_root)
+    forced, notes = split_reduction.split_long_reductions(v.topological(outputs), capabilities)
+    settler = Partitioner(captured, outputs, forced, capabilities, make_root)
     best = settler.settle({})
+    best.notes[:0] = notes
     made = [(_sketch(best, name, doc), best)]
     numbers: dict[Any, int] = {}
     known = {_likeness(made[0][0], numbers)}
@@ -59,6 +61,7 @@ def assemble(
         likeness = _likeness(sketch, numbers)
         if likeness not in known:
             known.add(likeness)
+            other.notes[:0] = notes
             other.notes.append(what)
             made.append((sketch, other))
     return made
@@ -169,16 +172,15 @@ def _generic(builder: SketchBuilder, roots: list[v.Value]) -> set[int]:
 
 def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
     sections = _sections(roots[0]) if len(roots) == 1 else [None]
-    bodies = []
+    bodies, machine = [], builder.capabilities
     for section in sections:
         tracer = builder.tracer(pinned=tuple(roots))
         nest = build(tracer, [(r, builder.placed[id(r)]) for r in roots], section)
-        loops.refuse_waste(nest, builder.cores)
-        native = builder.captured.dsl == "cpp"
-        chosen = loops.plan(nest, builder.cores if native else 0)
+        loops.refuse_waste(nest, machine)
+        chosen = loops.plan(nest, machine)
         taken = {t.name for t in builder.tensors}
-        bodies.append((chosen.form, loops.write(nest, chosen, builder.view, taken, lines=native)))
-        builder.cost += loops.cost(nest)
+        bodies.append((chosen.form, loops.write(nest, chosen, builder.view, taken, lines=machine.vectors)))
+        builder.cost += loops.cost(nest, machine)
     together = _joined(builder, roots)
     if len(together) > 1:
         builder.notes.append(f"{', '.join(builder.placed[id(r)] for r in roots)}: {', '.join(together)} in one kernel")

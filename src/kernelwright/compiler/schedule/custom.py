@@ -86,9 +86,9 @@ def scatter(
     are `serial` and run in order, so the result does not depend on chance; the others are parallel, the last one as a tile."""
     tensor = builder.placed[id(made)]
     nest = build(builder.tracer(), [(base, tensor)])
-    loops.refuse_waste(nest, builder.cores)
+    loops.refuse_waste(nest, builder.capabilities)
     taken = {t.name for t in builder.tensors}
-    builder.kernel("copy", loops.write(nest, loops.plan(nest), builder.view, taken), final=False)
+    builder.kernel("copy", loops.write(nest, loops.plan(nest, builder.capabilities), builder.view, taken), final=False)
     if updates.size == 0:
         return
     atoms = [Atom(e, whole=True) for e in updates.shape]

@@ -19,17 +19,15 @@ from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.nest import Nest
 from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, walk_all
 from kernelwright.compiler.schedule.separable import separate
+from kernelwright.compiler.schedule.tile_sizes import TileSizes
 from kernelwright.compiler.schedule.tiles import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Index, Int, Sym
+from kernelwright.target import Capabilities
 
-FLAT_TILE = 2048  # elements of a pointwise tile: two pages, so loop overhead vanishes and a core can take several in turn
-ROW_TILE = 65536  # elements of a row that is kept whole: 256 KB of f32, an L2 cache
-COLUMN_TILE = 32768  # elements of a [reduced, neighbours] tile: 128 KB
-CHUNK = 4096  # elements of a row that is walked in pieces
 LINE = 16  # floats of a cache line: blocks of whole lines have no remainder, and can be written past the caches
 SHORT_WALK = 64  # steps that a reduction may take one element at a time
-SMALL_WORK = 65536  # below this many elements a kernel may run on one core
+WINDOW_WORK = 65536  # elements below which a window and another reduction may share a nest
 _EXPENSIVE = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
     "sigmoid erf erfc erfinv lgamma pow div mod fmod floordiv"
@@ -64,8 +62,8 @@ def work(e: Expr) -> int:
     return math.prod(a.extent for a in e.args[0].free)
 
 
-def refuse_waste(nest: Nest, cores: int) -> None:
-    """Raises MustMaterialize for what this nest would compute repeatedly or on too few cores."""
+def refuse_waste(nest: Nest, machine: Capabilities) -> None:
+    """Raises MustMaterialize for what this nest would compute repeatedly or on too few units."""
     domain = set(nest.domain)
     found = reductions(nest)
     _refuse_mixed_windows(found)
@@ -81,23 +79,23 @@ def refuse_waste(nest: Nest, cores: int) -> None:
     repeated = [e for e in found if domain - e.free and e.value is not None]
     rows = set().union(*(domain - e.free for e in repeated)) if repeated else set()
     lanes = math.prod(a.extent for a in domain - rows)
-    if lanes >= 4 * cores:
+    if lanes >= machine.enough_tasks:
         return
     for outer, inner in nested:
-        if work(inner) > SMALL_WORK and outer.value is not None and inner.value is not None:
+        if machine.worth_sharing(work(inner), lanes) and outer.value is not None and inner.value is not None:
             body = compact(outer.value.sources()[0])
             raise MustMaterialize(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
     if repeated:
         worst = max(repeated, key=lambda e: (math.prod(a.extent for a in domain - e.free), work(e)))
         heavy = max(math.prod(a.extent for a in domain), work(worst))
-        if heavy > SMALL_WORK:
+        if machine.worth_sharing(heavy, lanes):
             raise MustMaterialize(worst.value)  # type: ignore[arg-type]
 
 
 def _refuse_mixed_windows(found: list[Expr]) -> None:
     """Raises MustMaterialize where a pooling window and another reduction (a norm's statistics, a softmax, a mean) share a nest. The
     window cuts the contiguous axis into short pieces: all that walks along it, the other reduction too, would go by strided elements."""
-    if not any(_window(e) and work(e) > SMALL_WORK for e in found):
+    if not any(_window(e) and work(e) > WINDOW_WORK for e in found):
         return
     for outer in found:
         for e in walk_all([outer.args[0]]):
@@ -158,9 +156,9 @@ def unit_atoms(nest: Nest, targets: bool) -> dict[Atom, int]:
     return weight
 
 
-def plan(nest: Nest, threads: int = 0) -> Plan:
-    """Decides the form and the place of every atom; `threads` of a device whose loops carry a running value along without a tile
-    that holds all of it (0: it needs one)."""
+def plan(nest: Nest, machine: Capabilities) -> Plan:
+    """Decides the form and the place of every atom."""
+    sizes = TileSizes.of(machine)
     domain = nest.domain
     found = reductions(nest)
     scans = [e for e in walk_all([s for _, s in nest.stores]) if e.kind == "scan"]
@@ -170,19 +168,19 @@ def plan(nest: Nest, threads: int = 0) -> Plan:
     sequential = [*bound, *(a for a in domain if a in rows)]
     parallel = [a for a in domain if a not in rows]
     if not sequential:
-        return _flat(nest, parallel)
+        return _flat(nest, parallel, sizes)
     reads = unit_atoms(nest, targets=False)
     vector = max(reads, key=lambda a: reads[a], default=None)
     must_whole = {e.data[1] for e in scans}
     tiny = vector in bound and vector is not None and vector.extent < 16 and parallel and not scans
     if (vector in sequential and not tiny) or not parallel or vector is None:
-        return _rows(nest, sequential, parallel, vector, must_whole)
+        return _rows(nest, sequential, parallel, vector, must_whole, sizes)
     if vector not in parallel:
         written = unit_atoms(nest, targets=True)
         vector = max((a for a in written if a in parallel), key=lambda a: written[a], default=parallel[-1])
-    if threads and all(value.kind == "scan" for _, value in nest.stores) and not found:
-        return _running_columns(nest, sequential, parallel, vector, threads)
-    return _columns(nest, sequential, parallel, vector, rows, must_whole)
+    if machine.vectors and all(value.kind == "scan" for _, value in nest.stores) and not found:
+        return _running_columns(nest, sequential, parallel, vector, machine.units)
+    return _columns(nest, sequential, parallel, vector, rows, must_whole, sizes)
 
 
 def _block(atom: Atom, wish: int, spills: bool) -> int:
@@ -206,7 +204,7 @@ def spills(nest: Nest, atom: Atom) -> bool:
     return True
 
 
-def _flat(nest: Nest, parallel: list[Atom]) -> Plan:
+def _flat(nest: Nest, parallel: list[Atom], sizes: TileSizes) -> Plan:
     if not parallel:
         return Plan("flat", [], {})
     written = unit_atoms(nest, targets=True)
@@ -219,7 +217,7 @@ def _flat(nest: Nest, parallel: list[Atom]) -> Plan:
     if other != last and 2 * reads[other] >= everything and min(other.extent, last.extent) >= 8:
         tile = {a: _block(a, 64, spills(nest, a)) for a in (other, last)}
     else:
-        tile = _inner_tile(nest, parallel, last, FLAT_TILE)
+        tile = _inner_tile(nest, parallel, last, sizes.flat(everything))
     return Plan("flat", parallel, {a: tile[a] for a in parallel if a in tile})
 
 
@@ -247,10 +245,12 @@ def _stepped(nest: Nest) -> set[Atom]:
     return found
 
 
-def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom | None, must_whole: set[Atom]) -> Plan:
+def _rows(
+    nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom | None, must_whole: set[Atom], sizes: TileSizes
+) -> Plan:
     size = math.prod(a.extent for a in sequential)
     order = [*(a for a in nest.domain if a in sequential), *(a for a in sequential if a not in nest.domain)]
-    if size <= ROW_TILE or must_whole:
+    if size <= sizes.row or must_whole:
         tile = {a: a.extent for a in order}
         if size < 256 and parallel:
             last = parallel[-1]
@@ -266,7 +266,7 @@ def _rows(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom
         long = math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK
         if long and vector not in bound_atoms(e) and e.value is not None and e not in made_here:
             raise MustMaterialize(e.value)
-    chunk = vector.extent if vector.extent <= 2 * CHUNK else _divisor(vector.extent, CHUNK)
+    chunk = vector.extent if vector.extent <= 2 * sizes.chunk else _divisor(vector.extent, sizes.chunk)
     loops = [a for a in order if a != vector]
     return Plan("rows", parallel, {vector: chunk}, {vector} if chunk < vector.extent else set(), loops)
 
@@ -295,17 +295,23 @@ def _ordered(nest: Nest, tile: dict[Atom, int], rest: list[Atom]) -> dict[Atom, 
 
 
 def _columns(
-    nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, rows: set[Atom], must_whole: set[Atom]
+    nest: Nest,
+    sequential: list[Atom],
+    parallel: list[Atom],
+    vector: Atom,
+    rows: set[Atom],
+    must_whole: set[Atom],
+    sizes: TileSizes,
 ) -> Plan:
     size = math.prod(a.extent for a in sequential)
     if must_whole or (rows and size <= 2048):
-        wish = max(16, min(256, COLUMN_TILE // size))
+        wish = max(16, min(256, sizes.column // size))
         tile = {a: a.extent for a in sequential}
         tile[vector] = _block(vector, wish, spills(nest, vector))
         return Plan("columns", parallel, _ordered(nest, tile, sequential))
-    tile = (
-        _inner_tile(nest, parallel, vector, 512) if vector.extent < 64 else {vector: _block(vector, 512, spills(nest, vector))}
-    )
+    wish = sizes.walked_columns(math.prod(a.extent for a in parallel))
+    short = vector.extent < 64
+    tile = _inner_tile(nest, parallel, vector, wish) if short else {vector: _block(vector, wish, spills(nest, vector))}
     return Plan("columns", parallel, _ordered(nest, tile, []), set(), list(sequential))
 
 
@@ -463,7 +469,7 @@ class Walker:
             block.statements += tail.statements
 
 
-def cost(nest: Nest, bytes_per_second: float = 3.0e10, operations_per_second: float = 2.0e10) -> float:
+def cost(nest: Nest, machine: Capabilities) -> float:
     """Seconds a nest should take: memory traffic or arithmetic, whichever is more."""
     everything = walk_all([value for _, value in nest.stores])
     traffic = sum(
@@ -476,4 +482,4 @@ def cost(nest: Nest, bytes_per_second: float = 3.0e10, operations_per_second: fl
         for e in everything
         if e.kind in ("apply", "reduce", "scan")
     )
-    return max(traffic / bytes_per_second, work_done / operations_per_second)
+    return max(traffic / machine.bandwidth, work_done / machine.operations_per_second)

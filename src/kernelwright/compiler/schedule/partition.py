@@ -20,6 +20,7 @@ from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
+from kernelwright.target import Capabilities
 
 ATTEMPTS = 400
 """Plans that are drawn before a graph is given up; each realises at least one more value."""
@@ -69,13 +70,13 @@ class Partitioner:
     captured: Captured
     outputs: list[v.Value]
     forced: dict[int, v.Value]
-    cores: int
+    capabilities: Capabilities
     make_root: MakeRoot
     finished: dict[int, Finished] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.base = SketchBuilder(self.captured, self.cores, copies_fit=copies_fit(self.captured))
+        self.base = SketchBuilder(self.captured, self.capabilities, copies_fit=copies_fit(self.captured))
         self.base.tensors = list(self.captured.tensors)
         self.base.names.taken |= {t.name for t in self.captured.tensors}
         self.forced |= _waypoints(self.outputs)
@@ -162,7 +163,7 @@ class Partitioner:
         keep = set(realised)
         for value in order:
             if isinstance(value, v.Contraction):
-                end = region_end(value, order, users, keep, place[id(value)], folds=self.captured.dsl == "cpp")
+                end = region_end(value, order, users, keep, place[id(value)], folds=self.capabilities.vectors)
                 if id(end) in ends:  # two products meet here: the later one takes the epilogue, the other is stored by itself
                     other = ends[id(end)]
                     realised[id(other)] = other

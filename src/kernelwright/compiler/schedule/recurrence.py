@@ -42,7 +42,7 @@ def step_through_time(
     load_bias = _loader(builder, bias, names) if bias is not None else None
     panels = _packed(builder, load_again, names, (gates, count, hidden, panel), history.dtype)
     together = block(count, WIDE // panel)
-    rows = ceil_div(batch, builder.cores)
+    rows = ceil_div(batch, builder.capabilities.units)
     row, t, j = (names.fresh(stem) for stem in ("i", "t", "j"))
     here, units = span(row, rows), span(mul(j, panel), together * panel)
     past, *cells = (
@@ -84,7 +84,7 @@ def step_through_time(
     if cell == "lstm":
         start.append(nodes.Store(cells[0], (here, span(0, hidden)), first[1]((here, span(0, hidden)), pad)))
     builder.kernel(cell, (loop("parallel", row, 0, batch, rows, [*start, through]),))
-    builder.cost += 2.0 * steps * batch * gates * hidden * hidden / (4e10 * builder.cores)
+    builder.cost += 2.0 * steps * batch * gates * hidden * hidden / (0.4 * builder.capabilities.peak)
     builder.notes.append(
         f"{past}: {cell} of {steps} steps in one kernel, {'units' if shared else 'rows'} shared by the threads"
     )

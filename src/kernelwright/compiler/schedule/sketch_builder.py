@@ -14,6 +14,7 @@ from kernelwright.compiler.schedule.candidate import CandidateCost, Names
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Int, Tensor
+from kernelwright.target import Capabilities
 
 
 @dataclass
@@ -23,7 +24,7 @@ class SketchBuilder:
     contraction with that problem added up. `copies_fit` says whether there is memory to keep rearranged weights (memory.py)."""
 
     captured: Captured
-    cores: int = 2
+    capabilities: Capabilities
     choices: dict[str, int] = field(default_factory=dict)
     offered: dict[str, list[CandidateCost]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)

@@ -21,7 +21,7 @@ from kernelwright.compiler.schedule.separable import Separated
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import add, mul, simplify
+from kernelwright.sketch.index import add, mul, simplify
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
 STEM = {"sum": "total", "prod": "product", "max": "peak", "min": "low", "any": "found", "all": "holds"}

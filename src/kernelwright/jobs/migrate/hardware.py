@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from kernelwright.compiler.backends.triton.ascend import environment
 from kernelwright.core.errors import KernelwrightError
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.nodes import DType, Sketch
 from kernelwright.target import Target
 

@@ -13,7 +13,7 @@ from kernelwright.agents.task_from_code import draw, split_arguments
 from kernelwright.core.errors import TaskError
 from kernelwright.jobs.migrate.source import Entry
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.print import to_source
 from kernelwright.sketch.walk import children, roots, statements, subtiles
 

@@ -1,7 +1,7 @@
 """A sketch for another device: only what breaks one of the device's rules is changed, and each change has its reason.
 
-In: a sketch, the target's sheet, the language. Out: `Plan`: the sketch, the changes, and what was kept as it was. The rules come from
-the sheet's figures:
+In: a sketch, and what its language can count on of the target. Out: `Plan`: the sketch, the changes, and what was kept as it
+was. The rules come from those figures:
 
 - operands of a product that are staged for reuse fit twice (one tile is used while the next arrives) into a block's shared memory,
   or into a core's second-level cache; accumulators fit into half of the register file, or into the same cache;
@@ -23,16 +23,13 @@ from dataclasses import dataclass
 from kernelwright.search.space import bound, tunable
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.rules import Typing, check, infer
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.nodes import For, Int, Kernel, Sketch
 from kernelwright.sketch.walk import roots, statements, subtiles
-from kernelwright.target import Target
+from kernelwright.target import Capabilities
 
-STATIC_SHARED = 44 * 1024
-"""What the CUDA-C coder uses of the 48 KiB that every block may have without asking."""
 TENSOR_CORE = 16
 """Rows, columns and depth of the smallest tile that matrix units take."""
-MATRIX_UNITS = ("tensor_core", "matrix_core", "cube")
 ROUNDS = 4
 WHOLE = (16, 32, 64, 128)
 """Extents that fit matrix units and vectors, offered beside fractions and multiples of what a sketch has."""
@@ -74,15 +71,12 @@ class Rules:
     title: str
 
     @classmethod
-    def of(cls, target: Target, dsl: str) -> Rules:
-        if target.kind == "cpu":
-            cache = target.caches.get("L2", 0) or 256 * 1024
-            lanes = 16 if any(name.startswith("avx512") for name in target.features) else 8
-            return cls(cache, cache, target.cores, lanes, "core", target.title)
-        shared = target.shared_memory_per_block or target.shared_memory
-        shared = min(shared, STATIC_SHARED) if dsl == "cuda_c" and shared else shared
-        units = TENSOR_CORE if any(name in target.features for name in MATRIX_UNITS) else 0
-        return cls(shared, target.registers * 4 // 2, target.cores, units, "multiprocessor", target.title)
+    def of(cls, machine: Capabilities) -> Rules:
+        if machine.vectors:
+            lanes = max(8, machine.lanes)
+            return cls(machine.staged_bytes, machine.accumulator_bytes, machine.units, lanes, "core", machine.title)
+        whole = TENSOR_CORE if machine.matrix_dtypes else 0
+        return cls(machine.staged_bytes, machine.registers // 2, machine.units, whole, "multiprocessor", machine.title)
 
 
 @dataclass(frozen=True)
@@ -94,9 +88,9 @@ class Breach:
     text: str
 
 
-def reschedule(sketch: Sketch, target: Target, dsl: str) -> Plan:
+def reschedule(sketch: Sketch, machine: Capabilities) -> Plan:
     """The sketch as the target wants it."""
-    rules = Rules.of(target, dsl)
+    rules = Rules.of(machine)
     start = bound(sketch, {})
     before = breaches(start, rules)
     if not before:

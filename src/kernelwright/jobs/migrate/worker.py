@@ -91,6 +91,7 @@ def serve(channel: Channel) -> None:
 
 
 def _make(message: dict[str, Any]) -> dict[str, Any]:
+    from kernelwright.compiler.hardware import capabilities_of
     from kernelwright.compiler.language import language
     from kernelwright.core.task import Task
     from kernelwright.core.task.load import load_task
@@ -99,19 +100,19 @@ def _make(message: dict[str, Any]) -> dict[str, Any]:
     from kernelwright.search.space import bound
     from kernelwright.sketch.parse import parse
     from kernelwright.sketch.print import to_source
-    from kernelwright.target import Target
 
     task = Task.from_source(**message["task"]) if message["task"] else None
     state = state_of(load_task(task)) if task else [(n, tuple(s), d, b) for n, s, d, b in message["state"]]
-    target, coder = Target.load(message["target"]), language(message["dsl"])
+    coder = language(message["dsl"])
+    machine = capabilities_of(coder, message["target"])
     sketches = [parse(text) for text in message["sketches"]]
-    main, *others = [reschedule(sketch, target, message["dsl"]) for sketch in sketches]
+    main, *others = [reschedule(sketch, machine) for sketch in sketches]
     candidates: list[dict[str, Any]] = []
     refusals: list[str] = []
 
     def add(kind: str, plan: Plan, shapes: Sequence[Any]) -> None:
         try:
-            kernel = coder.lower(plan.sketch, state=state, shapes=list(shapes))
+            kernel = coder.lower(plan.sketch, state=state, shapes=list(shapes), capabilities=machine)
         except SketchError as error:
             refusals.append(f"{kind}: {message['dsl']} cannot express the sketch: {error}")
             return
@@ -127,6 +128,6 @@ def _make(message: dict[str, Any]) -> dict[str, Any]:
     if task is not None and not candidates:
         from kernelwright.compiler.designer import design_task
 
-        for design in design_task(task, track=message["track"], dsl=message["dsl"])[:2]:
+        for design in design_task(task, capabilities=machine, track=message["track"])[:2]:
             add("redesigned", Plan(design.sketch), design.shapes)
     return {"candidates": candidates, "refusals": refusals}

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kernelwright.sketch.index.symbolic import (
+from kernelwright.sketch.index import (
     Atom,
     Interval,
+    Opaque,
     Poly,
+    Ranges,
     bounds,
     constant,
     polynomial,
@@ -21,7 +23,8 @@ from kernelwright.sketch.index.symbolic import (
     symbols,
     to_index,
 )
-from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Sym
+from kernelwright.sketch.index import poly as poly_of
+from kernelwright.sketch.nodes import For, Index, IndexOp, Int
 from kernelwright.sketch.types import Typer
 
 _DEPTH = 24
@@ -57,7 +60,7 @@ class Prover:
 
     def _holds(self, goal: Index, loops: Sequence[For], depth: int) -> bool:
         poly = polynomial(goal)
-        value = constant(poly)
+        value = poly.constant
         if value is not None:
             return value >= 0
         if depth == 0:
@@ -65,7 +68,7 @@ class Prover:
         if self._obvious(poly):
             return True
         inside = {loop.var for loop in loops}
-        for atom in {a for monomial in poly for a in monomial if isinstance(a, IndexOp)}:
+        for atom in [a for a in poly.atoms if isinstance(a, Opaque)]:
             if atom.op in ("min", "max"):
                 return self._choice(poly, atom, loops, depth)
         if loops:
@@ -74,22 +77,18 @@ class Prover:
 
     def _obvious(self, poly: Poly) -> bool:
         """All terms are products of things that are never negative, with a positive factor."""
-        return all(c >= 0 for c in _shifted(poly, self.typer.domains).values()) and all(
-            self._natural(atom) for monomial in poly for atom in monomial
-        )
+        return all(c >= 0 for _, c in _shifted(poly, self.typer.domains).terms) and all(map(self._natural, poly.atoms))
 
     def _natural(self, atom: Atom) -> bool:
-        if isinstance(atom, Sym):
-            return atom.name in self.typer.constants
-        if atom.op == "%":
-            return True
-        return atom.op == "//" and self._obvious(polynomial(atom.left)) and self._obvious(polynomial(atom.right))
+        if not isinstance(atom, Opaque):
+            return atom in self.typer.constants
+        return atom.op == "%" or (atom.op == "//" and self._obvious(atom.left) and self._obvious(atom.right))
 
-    def _choice(self, poly: Poly, atom: IndexOp, loops: Sequence[For], depth: int) -> bool:
+    def _choice(self, poly: Poly, atom: Opaque, loops: Sequence[For], depth: int) -> bool:
         """min and max are one of their sides: the right one is enough where the sign says which, otherwise both must hold."""
-        signs = {c > 0 for m, c in poly.items() if atom in m}
-        alone = all(m == (atom,) for m in poly if atom in m)
-        sides = (self._holds(_put(poly, atom, side), loops, depth - 1) for side in (atom.left, atom.right))
+        signs = {c > 0 for m, c in poly.terms if atom in m}
+        alone = all(m == (atom,) for m, _ in poly.terms if atom in m)
+        sides = (self._holds(_put(poly, atom, side), loops, depth - 1) for side in map(to_index, (atom.left, atom.right)))
         if alone and signs == {atom.op == "max"}:
             return any(sides)
         return all(sides)
@@ -97,47 +96,47 @@ class Prover:
     def _without_loop(self, poly: Poly, loops: Sequence[For], depth: int) -> bool:
         *outer, loop = loops
         variable = loop.var
-        if variable not in symbols(to_index(poly)):
+        if variable not in poly.names:
             return self._holds(to_index(poly), outer, depth)
         low, high = loop.start, _last(loop)
-        opaque = [a for m in poly for a in m if isinstance(a, IndexOp) and variable in symbols(a)]
-        if opaque:
+        if any(isinstance(a, Opaque) and variable in poly_of(a).names for a in poly.atoms):
             return self._opaque(poly, loops, {variable}, depth)
-        if any(m.count(Sym(variable)) > 1 for m in poly):
+        factor = poly.coefficient(variable)
+        if factor is None:
             return self._numeric(poly, loops)
-        factor = {tuple(a for a in m if a != Sym(variable)): c for m, c in poly.items() if Sym(variable) in m}
         ends = [low, high]
-        if all(c > 0 for c in factor.values()) and all(self._natural(a) for m in factor for a in m):
+        if all(c > 0 for _, c in factor.terms) and all(map(self._natural, factor.atoms)):
             ends = [low]
-        elif all(c < 0 for c in factor.values()) and all(self._natural(a) for m in factor for a in m):
+        elif all(c < 0 for _, c in factor.terms) and all(map(self._natural, factor.atoms)):
             ends = [high]
-        return all(self._holds(_put(poly, Sym(variable), end), outer, depth - 1) for end in ends) or self._numeric(poly, loops)
+        return all(self._holds(_put(poly, variable, end), outer, depth - 1) for end in ends) or self._numeric(poly, loops)
 
     def _opaque(self, poly: Poly, loops: Sequence[For], variables: set[str], depth: int) -> bool:
         """Replaces one `//` or `%` by the ends of what it can be."""
-        for atom in {a for m in poly for a in m if isinstance(a, IndexOp)}:
-            if loops and not (symbols(atom) & variables):
+        for atom in [a for a in poly.atoms if isinstance(a, Opaque)]:
+            if loops and not (poly_of(atom).names & variables):
                 continue
             ends = self._ends(atom, loops)
             if ends is None:
                 continue
-            signs = {c > 0 for m, c in poly.items() if atom in m}
-            alone = all(m == (atom,) for m in poly if atom in m)
+            signs = {c > 0 for m, c in poly.terms if atom in m}
+            alone = all(m == (atom,) for m, _ in poly.terms if atom in m)
             chosen = (ends[:1] if signs == {True} else ends[1:]) if alone and len(signs) == 1 else ends
             return all(self._holds(_put(poly, atom, end), loops, depth - 1) for end in chosen) or self._numeric(poly, loops)
         return self._numeric(poly, loops)
 
-    def _ends(self, atom: IndexOp, loops: Sequence[For]) -> list[Index] | None:
-        low, high = bounds(atom, self._ranges(loops))
+    def _ends(self, atom: Opaque, loops: Sequence[For]) -> list[Index] | None:
+        whole, ranges = poly_of(atom), self._ranges(loops)
+        low, high = Ranges(dict(ranges), others=None).interval(whole)
         if low is not None and high is not None:
             return [Int(low), Int(high)]
-        if atom.op == "%" and self._holds(IndexOp("-", atom.right, Int(1)), loops, 2):
-            return [Int(0), simplify(IndexOp("-", atom.right, Int(1)))]
-        if atom.op == "//" and loops and len(symbols(atom.left) & {loop.var for loop in loops}) == 1:
+        if atom.op == "%" and self._holds(to_index(atom.right - 1), loops, 2):
+            return [Int(0), to_index(atom.right - 1)]
+        if atom.op == "//" and loops and len(atom.left.names & {loop.var for loop in loops}) == 1:
             # Monotone in the one loop variable: the ends of the loop give the ends of the quotient.
-            inner = next(loop for loop in loops if loop.var in symbols(atom.left))
-            if inner.var not in symbols(atom.right):
-                first, last = (substitute(atom, {inner.var: end}) for end in (inner.start, _last(inner)))
+            inner = next(loop for loop in loops if loop.var in atom.left.names)
+            if inner.var not in atom.right.names:
+                first, last = (substitute(to_index(whole), {inner.var: end}) for end in (inner.start, _last(inner)))
                 return [_positive_divisor(first), _positive_divisor(last)]
         return None
 
@@ -150,7 +149,7 @@ class Prover:
         return ranges
 
     def _numeric(self, poly: Poly, loops: Sequence[For]) -> bool:
-        low = bounds(to_index(poly), self._ranges(loops))[0]
+        low = Ranges(dict(self._ranges(loops)), others=None).interval(poly)[0]
         return low is not None and low >= 0
 
 
@@ -163,39 +162,38 @@ def _placed(loop: For, env: Mapping[str, int]) -> For:
 def _last(loop: For) -> Index:
     """The greatest value of a loop's variable, or a bound of it, if the loop runs at all."""
     length = simplify(IndexOp("-", loop.stop, loop.start))
-    step = constant(polynomial(loop.step))
-    total = constant(polynomial(length))
+    step = constant(loop.step)
+    total = constant(length)
     if step is not None and step > 0 and total is not None:
         return simplify(IndexOp("+", loop.start, Int((max(total, 1) - 1) // step * step)))
-    if constant(polynomial(IndexOp("%", length, loop.step))) == 0:
+    if constant(IndexOp("%", length, loop.step)) == 0:
         return simplify(IndexOp("-", loop.stop, loop.step))
     return simplify(IndexOp("-", loop.stop, Int(1)))
 
 
 def _put(poly: Poly, atom: Atom, value: Index) -> Index:
     """The polynomial with one atom replaced."""
-    total: Index = Int(0)
-    for monomial, coefficient in poly.items():
-        term: Index = Int(coefficient)
+    total, new = Poly(), polynomial(value)
+    for monomial, coefficient in poly.terms:
+        term = poly_of(coefficient)
         for factor in monomial:
-            term = IndexOp("*", term, value if factor == atom else factor)
-        total = IndexOp("+", total, term)
-    return simplify(total)
+            term = term * (new if factor == atom else poly_of(factor))
+        total = total + term
+    return to_index(total)
 
 
 def _shifted(poly: Poly, domains: Mapping[str, tuple[int, ...]]) -> Poly:
     """The polynomial in how far each tunable lies above its least value, so that `BM - 1` is seen to be natural."""
-    names = {a.name for m in poly for a in m if isinstance(a, Sym) and a.name in domains}
+    names = [a for a in poly.atoms if isinstance(a, str) and a in domains]
     if not names:
         return poly
-    return polynomial(substitute(to_index(poly), {n: IndexOp("+", Sym(n), Int(min(domains[n]))) for n in names}))
+    return poly.substitute({n: poly_of(n) + min(domains[n]) for n in names})
 
 
 def _positive_divisor(index: Index) -> Index:
     """`(-1) // n` is -1 for every positive n: divisors are sizes and tunables, and a loop over none of them does not run."""
     poly = polynomial(index)
-    for monomial in list(poly):
-        for atom in monomial:
-            if isinstance(atom, IndexOp) and atom.op == "//" and atom.left == Int(-1):
-                return _put(poly, atom, Int(-1))
+    for atom in poly.atoms:
+        if isinstance(atom, Opaque) and atom.op == "//" and atom.left.constant == -1:
+            return _put(poly, atom, Int(-1))
     return index

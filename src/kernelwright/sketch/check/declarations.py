@@ -13,7 +13,7 @@ from typing import Any
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate, symbols
+from kernelwright.sketch.index import evaluate, symbols
 from kernelwright.sketch.types import Typer, show_shape
 from kernelwright.sketch.walk import statements
 

@@ -16,7 +16,7 @@ from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.bounds import Prover
 from kernelwright.sketch.enumerate import seen_apart
-from kernelwright.sketch.index.symbolic import Atom, constant, polynomial, substitute, symbols, to_index
+from kernelwright.sketch.index import Atom, Opaque, Poly, combine, constant, poly, polynomial, substitute, to_index
 from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Sym
 from kernelwright.sketch.walk import roots, statements, subtiles
 
@@ -121,7 +121,7 @@ class _Pair:
             if not isinstance(a, nodes.Pick) and not isinstance(b, nodes.Pick)
         ]
         # A loop that runs once at most has one value to know.
-        self.known: set[Atom] = {Sym(loop.var) for loop in shared if self._runs_once(loop)}
+        self.known: set[Atom] = {loop.var for loop in shared if self._runs_once(loop)}
 
     def _runs_once(self, loop: For) -> bool:
         rest = IndexOp("-", loop.step, IndexOp("-", loop.stop, loop.start))
@@ -133,7 +133,7 @@ class _Pair:
             case nodes.Span(start, extent, step):
                 reach = IndexOp("*", IndexOp("-", extent, Int(1)), step)
                 first, last = start, IndexOp("+", start, reach)
-                if (constant(polynomial(substitute(step, self.static))) or 1) < 0:
+                if (constant(substitute(step, self.static)) or 1) < 0:
                     first, last = last, first
                 return substitute(first, self.static), substitute(last, self.static)
             case nodes.At(index):
@@ -143,7 +143,7 @@ class _Pair:
 
     def _renaming(self) -> dict[str, Index]:
         """Marks every loop variable of the second access that is not known to be the same in both iterations."""
-        same = {atom.name for atom in self.known if isinstance(atom, Sym)}
+        same = {atom for atom in self.known if isinstance(atom, str)}
         return {loop.var: Sym(loop.var + _OTHER) for loop in self.second.loops if loop.var not in same}
 
     def _loops(self) -> list[For]:
@@ -176,7 +176,7 @@ class _Pair:
 
     def pinned(self) -> bool:
         """Whether meeting in an element forces every shared parallel variable to be equal in both iterations."""
-        wanted = {Sym(loop.var) for loop in self.shared}
+        wanted = {loop.var for loop in self.shared}
         progress = True
         while progress and not wanted <= self.known:
             progress = self._learn() or self._combine()
@@ -185,20 +185,25 @@ class _Pair:
     def _learn(self) -> bool:
         """Looks for one axis that tells the value of one more atom."""
         parallel = {loop.var for loop in self.shared}
-        unknown = parallel - {atom.name for atom in self.known if isinstance(atom, Sym)}
+        unknown = parallel - {atom for atom in self.known if isinstance(atom, str)}
         own = {loop.var for loop in self.first.loops} - parallel
         for (low, high), (other_low, other_high) in self.axes:
-            for monomial, factor in polynomial(low).items():
-                if not any(symbols(atom) & unknown for atom in monomial):
+            for monomial, factor in polynomial(low).terms:
+                if not any(poly(atom).names & unknown for atom in monomial):
                     continue
-                key = next((a for a in monomial if symbols(a) & unknown), None)
+                key = next((a for a in monomial if poly(a).names & unknown), None)
                 scale = tuple(a for a in monomial if a is not key)
-                if key is None or key in self.known or symbols(key) & own or any(symbols(a) - self._constants() for a in scale):
+                if (
+                    key is None
+                    or key in self.known
+                    or poly(key).names & own
+                    or any(poly(a).names - self._constants() for a in scale)
+                ):
                     continue
-                term = {monomial: factor}
-                if polynomial(other_low).get(monomial) != factor:
+                term = Poly(((monomial, factor),))
+                if term.terms[0] not in polynomial(other_low).terms:
                     continue
-                stride = self._stride(key, {scale: abs(factor)})
+                stride = self._stride(key, Poly(((scale, abs(factor)),)))
                 if self._separates(term, stride, (low, high), (other_low, other_high)):
                     self.known.add(key)
                     return True
@@ -207,17 +212,17 @@ class _Pair:
     def _constants(self) -> frozenset[str]:
         return frozenset(self.prover.typer.constants)
 
-    def _stride(self, key: Atom, scale: dict[tuple[Atom, ...], int]) -> Index:
+    def _stride(self, key: Atom, scale: Poly) -> Index:
         """How far the axis moves at least when `key` changes."""
         size = to_index(scale)
-        if isinstance(key, Sym):
-            step = next(loop.step for loop in self.shared if loop.var == key.name)
+        if isinstance(key, str):
+            step = next(loop.step for loop in self.shared if loop.var == key)
             return IndexOp("*", size, step)
         return size
 
     def _separates(
         self,
-        term: dict[tuple[Atom, ...], int],
+        term: Poly,
         stride: Index,
         here: tuple[Index, Index],
         there: tuple[Index, Index],
@@ -231,25 +236,31 @@ class _Pair:
 
     def _shared_terms(self, index: Index) -> Index:
         """Terms known to be equal in both iterations get one unmarked name, so that they cancel."""
-        names: dict[Atom, Atom] = {atom: Sym(f"={to_index({(atom,): 1})}") for atom in self.known if isinstance(atom, IndexOp)}
-        return to_index({tuple(names.get(a, a) for a in m): c for m, c in polynomial(index).items()})
+        total = Poly()
+        for monomial, count in polynomial(index).terms:
+            product = poly(count)
+            for atom in monomial:
+                known = isinstance(atom, Opaque) and atom in self.known
+                product = product * poly(f"={atom}" if known else atom)
+            total = total + product
+        return to_index(total)
 
     def _combine(self) -> bool:
         """From known quotients and remainders to the value they were made of."""
         for atom in list(self.known):
-            if not isinstance(atom, IndexOp):
+            if not isinstance(atom, Opaque):
                 continue
-            whole = to_index(polynomial(atom.left))
-            if isinstance(whole, Int) or whole in self.known:
+            whole = atom.left.atom
+            if whole is None or whole in self.known:
                 continue
             if atom.op == "%":
-                quotient = polynomial(IndexOp("//", whole, atom.right))
-                enough = all(c == 1 and m and m[0] in self.known for m, c in quotient.items()) and len(quotient) <= 1
+                quotient = combine("//", atom.left, atom.right)
+                enough = not quotient or quotient.atom in self.known
             else:
                 # x // d alone tells x when x is a loop variable whose step is at least d.
-                loop = next((loop for loop in self.shared if Sym(loop.var) == whole), None)
-                enough = loop is not None and self._less(IndexOp("-", atom.right, Int(1)), loop.step)
-            if enough and isinstance(whole, Sym | IndexOp):
+                loop = next((loop for loop in self.shared if loop.var == whole), None)
+                enough = loop is not None and self._less(to_index(atom.right - 1), loop.step)
+            if enough:
                 self.known.add(whole)
                 return True
         return False

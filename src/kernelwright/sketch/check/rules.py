@@ -19,7 +19,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.check.bounds import Prover
 from kernelwright.sketch.check.declarations import bases, declaration_errors
 from kernelwright.sketch.check.races import races
-from kernelwright.sketch.index.symbolic import constant, polynomial, show, substitute, symbols
+from kernelwright.sketch.index import constant, show, substitute, symbols
 from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Tile
 from kernelwright.sketch.types import TileType, Typer, Unknown, show_shape
 from kernelwright.sketch.walk import bound_names, roots, subtiles
@@ -198,7 +198,7 @@ class _Checker:
                 case nodes.Span(start, _, step):
                     self.scope(start, loops, line)
                     self.scope(step, loops, line)
-                    if constant(polynomial(substitute(step, self.typer.static))) == 0:
+                    if constant(substitute(step, self.typer.static)) == 0:
                         self.fault("the step of a slice is 0", line)
                 case nodes.At(index):
                     self.scope(index, loops, line)

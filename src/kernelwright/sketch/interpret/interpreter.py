@@ -19,7 +19,7 @@ import torch
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import library, operations, storage
 from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.interpret.strict import Observer

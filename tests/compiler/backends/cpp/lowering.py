@@ -9,7 +9,7 @@ import torch
 
 from kernelwright.compiler.backends.cpp import lower
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 

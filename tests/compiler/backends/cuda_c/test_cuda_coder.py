@@ -11,7 +11,7 @@ import torch
 
 from kernelwright.compiler.backends.cuda_c import kernel, lower
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate
+from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.parse import parse
 from tests.compiler.backends.cuda_c.emulation import call, library, needs_gcc

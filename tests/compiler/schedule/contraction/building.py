@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from dataclasses import replace
 
 import torch
 
@@ -12,13 +13,13 @@ from kernelwright.compiler.schedule.contraction import (
     AttentionProblem,
     ConvProblem,
     GemmProblem,
-    Machine,
     lower_attention,
     lower_conv,
     lower_gemm,
 )
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType, Int, Sketch, Tensor
+from kernelwright.target import Capabilities, Target
 
 DTYPES = {
     torch.float32: DType.f32,
@@ -30,6 +31,16 @@ DTYPES = {
     torch.int64: DType.i64,
 }
 ACCUMULATE = {DType.f16: DType.f32, DType.bf16: DType.f32, DType.i8: DType.i32}
+
+
+DESKTOP = Capabilities.of(
+    Target("desktop", "cpu", "a small desktop", 2, 3e10, {"float32": 2e11}, caches={"L1d": 32 << 10, "L2": 1 << 20})
+)
+
+
+def machine(**figures: object) -> Capabilities:
+    """The desktop with other figures."""
+    return replace(DESKTOP, **figures)  # type: ignore[arg-type]
 
 
 def declare(name: str, tensor: torch.Tensor, position: int, constant: bool = False) -> Tensor:
@@ -77,7 +88,7 @@ def gemm_sketches(
     turn_a: bool = False,
     turn_b: bool = False,
     constant: bool = False,
-    machine: Machine | None = None,
+    machine: Capabilities = DESKTOP,
     relu: bool = False,
     **facts: object,
 ) -> list[Sketch]:
@@ -133,7 +144,7 @@ def conv_problem(x: torch.Tensor, w: torch.Tensor, **numbers: object) -> ConvPro
     )  # fmt: skip
 
 
-def conv_sketches(x: torch.Tensor, w: torch.Tensor, machine: Machine | None = None, **numbers: object) -> list[Sketch]:
+def conv_sketches(x: torch.Tensor, w: torch.Tensor, machine: Capabilities = DESKTOP, **numbers: object) -> list[Sketch]:
     problem = conv_problem(x, w, **numbers)
     xt, wt = declare("x", x, 0), declare("w", w, 1, constant=True)
     finish = storing("out", xt.dtype, problem.dtype)
@@ -157,7 +168,7 @@ def attention_sketches(
     loaders = [loader(t) for t in tensors[:3]]
     finish = storing("out", tensors[0].dtype, dtype)
     names = Names({"q", "k", "v", "mask", "out"})
-    pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], load_mask, finish, names)
+    pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], load_mask, finish, names, DESKTOP)
     return [wrap(piece, tensors, problem.shape, tensors[0].dtype) for piece in pieces]
 
 

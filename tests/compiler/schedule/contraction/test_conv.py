@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from building import conv_sketches
+from building import DESKTOP, conv_sketches, machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from kernelwright.compiler.schedule.contraction import Machine
 from kernelwright.sketch.check.rules import check
 from kernelwright.sketch.interpret.interpreter import run
 from kernelwright.sketch.nodes import For
 from kernelwright.sketch.walk import statements
+from kernelwright.target import Capabilities
 
 CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 5, 13, 11), (7, 5, 3, 3), {"padding": 1}),
@@ -53,9 +53,9 @@ def reference(x: torch.Tensor, w: torch.Tensor, transposed: bool, numbers: dict[
     return result
 
 
-def agree(x: torch.Tensor, w: torch.Tensor, transposed: bool, numbers: dict[str, Any], machine: Machine | None = None) -> None:
+def agree(x: torch.Tensor, w: torch.Tensor, transposed: bool, numbers: dict[str, Any], device: Capabilities = DESKTOP) -> None:
     expected = reference(x, w, transposed, numbers)
-    for sketch in conv_sketches(x, w, machine, transposed=transposed, **numbers):
+    for sketch in conv_sketches(x, w, device, transposed=transposed, **numbers):
         assert not check(sketch)
         out = run(sketch, {"x": x, "w": w}, strict=True, shuffle=1)["out"]
         torch.testing.assert_close(out, expected, rtol=1e-4, atol=1e-4)
@@ -100,14 +100,14 @@ def test_any_numbers(axes: list[tuple[int, ...]], groups: int, group_in: int, gr
     except RuntimeError:
         return  # torch refuses an empty output
     if expected.numel():
-        agree(x, w, transposed, numbers, Machine(threads=4, level2=8 << 10))
+        agree(x, w, transposed, numbers, machine(units=4, tile_bytes=8 << 10))
 
 
 def test_tiles_of_other_sizes_are_offered_behind_the_best() -> None:
     x, w = torch.randn(2, 24, 40, 40), torch.randn(32, 24, 1, 1)
     steps = [
         [loop.step for kernel in sketch.steps for loop, _ in statements(kernel.body) if isinstance(loop, For)]  # type: ignore[union-attr]
-        for sketch in conv_sketches(x, w, Machine())
+        for sketch in conv_sketches(x, w, DESKTOP)
     ]
     assert len(steps) == 3
     assert len({tuple(map(repr, one)) for one in steps}) == 3

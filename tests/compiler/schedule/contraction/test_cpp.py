@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from building import attention_sketches, conv_sketches, gemm_sketches
+from building import attention_sketches, conv_sketches, gemm_sketches, machine
 from torch.nn import functional
 
 from kernelwright.compiler.backends.cpp import lower
 from kernelwright.compiler.designer import design_module
-from kernelwright.compiler.schedule.contraction import Machine
 from kernelwright.sketch.nodes import Sketch
 
 
@@ -52,7 +51,7 @@ def test_products(shape: tuple[int, int, int], turned: str, dtype: torch.dtype) 
     a = (torch.randn((k, m) if turn_a else (m, k)) * 5).to(dtype)
     b = (torch.randn((n, k) if turn_b else (k, n)) * 5).to(dtype)
     expected = (a.T if turn_a else a).double() @ (b.T if turn_b else b).double()
-    sketch = gemm_sketches(a, b, turn_a=turn_a, turn_b=turn_b, machine=Machine(level2=32 << 10))[0]
+    sketch = gemm_sketches(a, b, turn_a=turn_a, turn_b=turn_b, machine=machine(tile_bytes=32 << 10))[0]
     tolerance = 1e-2 if dtype is torch.bfloat16 else 1e-5
     out = built(sketch, {"a": a, "b": b}).double()
     torch.testing.assert_close(out, expected, rtol=tolerance, atol=tolerance * float(expected.abs().max()))
@@ -62,7 +61,7 @@ def test_the_first_product_overwrites_only_where_it_covers_the_tile() -> None:
     """What a thread left in its scratch memory must not reach a later sum, also where tiles run over the end."""
     for m, n, k in ((512, 256, 1024), (509, 251, 1021)):
         a, b = torch.randn(m, k), torch.randn(k, n)
-        sketch = gemm_sketches(a, b, machine=Machine(level2=32 << 10))[0]
+        sketch = gemm_sketches(a, b, machine=machine(tile_bytes=32 << 10))[0]
         for factor in (1.0, torch.nan, 1.0):
             out = built(sketch, {"a": a * factor, "b": b})
         torch.testing.assert_close(out, a @ b, rtol=1e-4, atol=1e-3)

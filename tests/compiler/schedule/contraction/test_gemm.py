@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 import torch
-from building import gemm_sketches
+from building import gemm_sketches, machine
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.compiler.schedule.contraction import Machine
 from kernelwright.sketch.check.rules import check
 from kernelwright.sketch.interpret.interpreter import run
 from kernelwright.sketch.nodes import Sketch
 
-SMALL_CACHE = Machine(level2=64 << 10)
+SMALL_CACHE = machine(tile_bytes=64 << 10)
 SHAPES = [(64, 48, 40), (7, 13, 5), (300, 70, 600), (1, 200, 64), (200, 1, 64), (3, 100, 70), (16, 12, 5000), (5, 9, 0)]
 
 
@@ -72,9 +71,9 @@ def test_dtypes(dtype: torch.dtype, shape: tuple[int, int, int]) -> None:
 def test_triangles_skip_blocks_but_not_values(side: str) -> None:
     cut = torch.tril if side == "lower" else torch.triu
     a, b = cut(torch.randn(300, 300)), cut(torch.randn(300, 300))
-    machine = Machine(level2=16 << 10)
-    agree(gemm_sketches(a, b, a_shape=side, b_shape=side, out_shape=side, machine=machine), a, b, a @ b)
-    agree(gemm_sketches(a, torch.randn_like(b), a_shape=side, machine=machine)[:1], a, b, a @ b)
+    device = machine(tile_bytes=16 << 10)
+    agree(gemm_sketches(a, b, a_shape=side, b_shape=side, out_shape=side, machine=device), a, b, a @ b)
+    agree(gemm_sketches(a, torch.randn_like(b), a_shape=side, machine=device)[:1], a, b, a @ b)
 
 
 def test_a_small_output_with_a_long_sum_is_split() -> None:
@@ -84,7 +83,7 @@ def test_a_small_output_with_a_long_sum_is_split() -> None:
 
 def test_only_cores_with_vectors_get_panels() -> None:
     a, b = torch.randn(40, 30), torch.randn(50, 30)
-    plain = gemm_sketches(a, b, turn_b=True, constant=True, machine=Machine(vectors=False))
+    plain = gemm_sketches(a, b, turn_b=True, constant=True, machine=machine(execution="blocks"))
     assert not any(step.once for sketch in plain for step in sketch.steps)  # type: ignore[union-attr]
     agree(plain, a, b, a @ b.T)
     panelled = gemm_sketches(a, b, turn_b=True, constant=True)
@@ -102,4 +101,4 @@ def test_any_extents(m: int, n: int, k: int, batch: int, turn_a: bool, turn_b: b
     a = torch.randn((batch, k, m) if turn_a else (batch, m, k))
     b = torch.randn((batch, n, k) if turn_b else (batch, k, n))
     expected = (a.mT if turn_a else a) @ (b.mT if turn_b else b)
-    agree(gemm_sketches(a, b, turn_a=turn_a, turn_b=turn_b, machine=Machine(threads=8, level2=32 << 10)), a, b, expected)
+    agree(gemm_sketches(a, b, turn_a=turn_a, turn_b=turn_b, machine=machine(units=8, tile_bytes=32 << 10)), a, b, expected)

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from building import compiled, conv_sketches
+from building import DESKTOP, compiled, conv_sketches
 from torch.nn import functional
 
-from kernelwright.compiler.schedule.contraction import Machine
 from kernelwright.sketch.check.rules import check
 from kernelwright.sketch.interpret.interpreter import run
 from kernelwright.sketch.nodes import Int, Sketch
@@ -32,7 +31,7 @@ CASES: list[tuple[tuple[int, ...], tuple[int, ...], bool, dict[str, Any]]] = [
 
 
 def winograd_sketches(x: torch.Tensor, w: torch.Tensor, transposed: bool = False, **numbers: Any) -> list[Sketch]:
-    sketches = conv_sketches(x, w, Machine(), transposed=transposed, **numbers)
+    sketches = conv_sketches(x, w, DESKTOP, transposed=transposed, **numbers)
     return [s for s in sketches if any(getattr(step, "name", "").startswith("winograd") for step in s.steps)]
 
 
@@ -82,7 +81,7 @@ def test_is_nearly_as_exact_as_a_plain_sum() -> None:
 
 def test_what_rounds_more_is_never_the_first_choice() -> None:
     x, w = torch.randn(2, 128, 28, 28), torch.randn(128, 128, 3, 3)  # where a quarter of the multiplications counts most
-    first, *others = conv_sketches(x, w, Machine(), padding=1)
+    first, *others = conv_sketches(x, w, DESKTOP, padding=1)
     assert points(first) == 24
     assert 36 in [points(sketch) for sketch in others if sketch in winograd_sketches(x, w, padding=1)]
 

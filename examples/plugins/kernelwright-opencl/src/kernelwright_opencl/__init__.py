@@ -15,6 +15,7 @@ from pathlib import Path
 
 from kernelwright.compiler.language import State
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.target import Capabilities
 
 REGISTRY = Path("/etc/OpenCL")
 
@@ -24,10 +25,13 @@ class OpenCL:
 
     name = "opencl"
     skills = Path(__file__).parent / "skills"
+    executes = "blocks"
     reads = (str(REGISTRY),)  # where the loader finds the names of the drivers
     sign = r"^\s*(import|from)\s+pyopencl\b"
 
-    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+    def lower(
+        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
+    ) -> str:
         """One Python file with the sketch, the OpenCL source and `ModelNew`."""
         from kernelwright_opencl import module_file
 

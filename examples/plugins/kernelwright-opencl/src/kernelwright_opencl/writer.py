@@ -15,7 +15,7 @@ from kernelwright.compiler.backends.cuda_c.kernel import THREADS, KernelWriter, 
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED
-from kernelwright.sketch.index.polynomial import Poly
+from kernelwright.sketch.index import Poly
 from kernelwright.sketch.nodes import DType
 from kernelwright_opencl import dialect
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from kernelwright.compiler.language import State
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.target import Capabilities
 
 NO_OPTIONS: Mapping[str, int] = {}
 
@@ -38,11 +39,11 @@ class Cpp:
         *,
         state: State = (),
         shapes: Sequence[Sketch] = (),
-        threads: int | None = None,
+        capabilities: Capabilities | None = None,
         options: Mapping[str, int] = NO_OPTIONS,
     ) -> str:
         """One Python file with the sketch, the C++ source, a loader and `ModelNew`."""
-        return lower(sketch, state=state, shapes=shapes, threads=threads, options=options)
+        return lower(sketch, state=state, shapes=shapes, options=options)
 
     def options(self, kernel: str) -> dict[str, tuple[int, tuple[int, ...]]]:
         """What `lower` could have done another way in this kernel: name → (default, values worth trying)."""
@@ -64,7 +65,6 @@ def lower(
     *,
     state: State = (),
     shapes: Sequence[Sketch] = (),
-    threads: int | None = None,
     options: Mapping[str, int] = NO_OPTIONS,
 ) -> str:
     """Lowers a sketch to a kernel file. `state` lists the reference's state_dict so that it can be loaded in full; `shapes` are
@@ -74,10 +74,7 @@ def lower(
     from kernelwright.sketch.print import to_source
 
     knobs = CodegenOptions.of(options)
-    programs = [
-        module_file.Program(each, kernel.source(each, threads=threads, knobs=knobs), to_source(each))
-        for each in (sketch, *shapes)
-    ]
+    programs = [module_file.Program(each, kernel.source(each, knobs=knobs), to_source(each)) for each in (sketch, *shapes)]
     return module_file.render(programs, state, knobs)
 
 

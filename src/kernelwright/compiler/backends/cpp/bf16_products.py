@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.lower.tile_values import VIEWS, Storage, Value
-from kernelwright.sketch.index.polynomial import combine, poly, to_c
+from kernelwright.sketch.index import combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_graph import RESERVED
 from kernelwright.compiler.lower.tile_values import AtAccess, PickAccess, SpanAccess, Storage, Value
-from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, poly, rejoined, to_c
+from kernelwright.sketch.index import Poly, Ranges, combine, poly, rejoined, to_c
 from kernelwright.sketch.nodes import DType
 
 Index = tuple[Poly, ...]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.backends.cpp.elements import Place
 from kernelwright.compiler.backends.cpp.materialize import cost_of
 from kernelwright.compiler.backends.cpp.roots import Loop
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.nest import Nest

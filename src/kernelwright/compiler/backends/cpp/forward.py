@@ -15,7 +15,7 @@ from typing import Any
 from kernelwright.compiler.backends.cpp.kernel import Entry, Source
 from kernelwright.compiler.backends.cpp.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import evaluate, symbols
+from kernelwright.sketch.index import evaluate, symbols
 from kernelwright.sketch.interpret import library
 from kernelwright.sketch.structure import Likenesses
 

@@ -21,7 +21,7 @@ from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
-from kernelwright.sketch.index.polynomial import Poly, Ranges, from_index, poly
+from kernelwright.sketch.index import Poly, Ranges, from_index, poly
 from kernelwright.sketch.structure import Likeness, Likenesses
 
 DEFAULT = CodegenOptions()
@@ -69,7 +69,7 @@ class Source:
     alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
-def source(sketch: nodes.Sketch, *, threads: int | None = None, knobs: CodegenOptions = DEFAULT) -> Source:
+def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
     """The whole C++ source of a sketch."""
     functions: list[str] = []
     entries: list[Entry | nodes.LibraryCall] = []

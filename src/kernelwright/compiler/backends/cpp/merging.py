@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp.roots import Fold, Put
 from kernelwright.compiler.lower.tile_values import VIEWS, Value
-from kernelwright.sketch.index.polynomial import Poly, poly
+from kernelwright.sketch.index import Poly, poly
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.elements import Place

@@ -17,7 +17,7 @@ from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_values import PickAccess, Storage, Value
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, poly, to_c
+from kernelwright.sketch.index import Poly, Ranges, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 __all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]

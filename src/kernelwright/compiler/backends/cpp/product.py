@@ -16,7 +16,7 @@ from kernelwright.compiler.backends.cpp import bf16_products, gemm
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest
 from kernelwright.compiler.lower.tile_values import VIEWS, Carried, LoopEffect, Storage, Value
-from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
+from kernelwright.sketch.index import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ In: tile values, some of them with storage by now. Out: yes or no; the scheduler
 from __future__ import annotations
 
 from kernelwright.compiler.lower.tile_values import ELEMENTWISE, HEAVY, Value
-from kernelwright.sketch.index.polynomial import poly
+from kernelwright.sketch.index import poly
 
 
 def only_straight(value: Value, target: Value) -> bool:

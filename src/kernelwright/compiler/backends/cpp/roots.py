@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.elements import Index, TensorPlace
 from kernelwright.compiler.lower.tile_values import Access, Storage, Value
-from kernelwright.sketch.index.polynomial import Poly, Ranges
+from kernelwright.sketch.index import Poly, Ranges
 
 
 @dataclass(eq=False)

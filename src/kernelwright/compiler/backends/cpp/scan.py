@@ -18,7 +18,7 @@ from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.compiler.lower.tile_values import HEAVY, PickAccess, SpanAccess, Storage, StoreEffect, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
+from kernelwright.sketch.index import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

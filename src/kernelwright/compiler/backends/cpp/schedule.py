@@ -29,7 +29,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
-from kernelwright.sketch.index.polynomial import Poly, combine, poly, to_c
+from kernelwright.sketch.index import Poly, combine, poly, to_c
 
 STACK_BYTES = 64 * 1024
 """Larger tiles live in a scratch buffer of the thread: worker threads have small stacks."""

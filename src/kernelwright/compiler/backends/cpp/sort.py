@@ -14,7 +14,7 @@ from kernelwright.compiler.backends.cpp.nest import Nest
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.tile_values import SpanAccess, Storage, Value
 from kernelwright.core.dtypes import FLOATS
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

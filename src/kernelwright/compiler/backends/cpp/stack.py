@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp.nest import Fill, Nest, Root
 from kernelwright.compiler.lower.tile_values import Value
-from kernelwright.sketch.index.polynomial import poly
+from kernelwright.sketch.index import poly
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.schedule import Scheduler

@@ -23,7 +23,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
-from kernelwright.sketch.index.polynomial import Poly, Ranges, poly, to_c
+from kernelwright.sketch.index import Poly, Ranges, poly, to_c
 
 LEAST_BYTES = 4 << 20
 """What all iterations together walk through; less stays in the cores' own caches, where the order does not matter."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.backends.cpp import gemm
 from kernelwright.compiler.backends.cpp.product import View, count_work, root_of, view
 from kernelwright.compiler.lower.tile_values import VIEWS, CommentEffect, LoopEffect, Value
-from kernelwright.sketch.index.polynomial import Poly, combine, to_c
+from kernelwright.sketch.index import Poly, combine, to_c
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.schedule import Scheduler

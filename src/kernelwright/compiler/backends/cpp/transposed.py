@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.lower.c_types import STORED, literal
 from kernelwright.compiler.lower.tile_values import AtAccess, SpanAccess, Value
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cpp.schedule import Scheduler

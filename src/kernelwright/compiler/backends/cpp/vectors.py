@@ -17,7 +17,7 @@ from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import literal
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, to_c
+from kernelwright.sketch.index import Poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kernelwright.compiler.language import State
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.target import Capabilities
 
 
 class CudaC:
@@ -25,11 +26,15 @@ class CudaC:
     sign = r"__global__|cuda_sources\s*="
     precedence = 3
     skills = Path(__file__).parent / "skills"
+    executes = "blocks"
+    shared_limit = 44 << 10  # of the 48 KiB that every block may have without asking; the rest is for results that meet
     devices = ("cuda",)
     execution = "emulator"
     runtime = "kernelwright.compiler.backends.cuda_c.runtime"
 
-    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+    def lower(
+        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
+    ) -> str:
         """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""
         return lower(sketch, state=state, shapes=shapes)
 

@@ -14,7 +14,7 @@ from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.core.dtypes import HALVES
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 WARP = 32

@@ -29,7 +29,7 @@ from kernelwright.compiler.lower.tile_values import (
     Value,
 )
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, from_index, poly, to_c
+from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly, to_c
 
 THREADS = 256
 _AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")

@@ -27,7 +27,7 @@ from kernelwright.compiler.lower.tile_values import (
     StoreEffect,
     Value,
 )
-from kernelwright.sketch.index.polynomial import Poly, Ranges, poly, to_c
+from kernelwright.sketch.index import Poly, Ranges, poly, to_c
 from kernelwright.sketch.nodes import DType
 
 SIDE = 16

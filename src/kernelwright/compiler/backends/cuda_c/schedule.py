@@ -15,7 +15,7 @@ from kernelwright.compiler.backends.cpp.schedule import Scheduler, _affine, _hea
 from kernelwright.compiler.backends.cuda_c import cooperate, special, tile_product
 from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, Storage, StoreEffect, Value
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 
 SHARED_BYTES = 44 * 1024
 """Of the 48 KiB that every block may have, for kept tiles; the rest is for meeting points and products."""

@@ -15,7 +15,7 @@ from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_values import Storage, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler

@@ -14,7 +14,7 @@ from kernelwright.compiler.backends.cpp.nest import Fill, Nest
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.compiler.lower.tile_values import VIEWS, Value
-from kernelwright.sketch.index.polynomial import Poly, poly, to_c
+from kernelwright.sketch.index import Poly, poly, to_c
 
 if TYPE_CHECKING:
     from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler

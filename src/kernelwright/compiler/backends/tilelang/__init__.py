@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kernelwright.compiler.language import State
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.target import Capabilities
 
 
 class TileLang:
@@ -25,11 +26,14 @@ class TileLang:
     sign = r"^\s*(import|from)\s+tilelang\b"
     precedence = 1
     skills = Path(__file__).parent / "skills"
+    executes = "blocks"
     devices = ("cuda", "rocm")
     execution = "interpreter"
     runtime = "kernelwright.compiler.backends.tilelang.runtime"
 
-    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+    def lower(
+        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
+    ) -> str:
         """One Python file with the sketch, its TileLang kernels and `ModelNew`."""
         from kernelwright.compiler.backends.tilelang.emit import lower
 

@@ -20,7 +20,7 @@ from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.compiler.lower.tile_values import Block as Effects
 from kernelwright.compiler.lower.tile_values import LoopEffect, MaterializeEffect, StoreEffect, Value
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.polynomial import Ranges, poly
+from kernelwright.sketch.index import Ranges, poly
 
 THREADS = 128
 CORE = 32

@@ -18,7 +18,7 @@ from kernelwright.compiler.backends.triton.program import Program
 from kernelwright.compiler.backends.triton.tiles import Index, Kept, TensorPlace, _single, fitting
 from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.core.errors import SketchError
-from kernelwright.sketch.index.polynomial import Poly, poly, rejoined
+from kernelwright.sketch.index import Poly, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
 

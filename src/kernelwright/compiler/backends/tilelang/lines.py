@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 
 from kernelwright.compiler.backends.triton.lines import Expr, Frame, Writer
-from kernelwright.sketch.index.polynomial import Opaque, Poly, Ranges
+from kernelwright.sketch.index import Opaque, Poly, Ranges
 from kernelwright.sketch.nodes import DType
 
 _SHORT = re.compile(r'[A-Za-z_]\w*(\[[\w, ]*\])?|-?[\d.]+(e[-+]?\d+)?|-?T\.\w+\((-?[\w.+-]+|"\w+")\)')

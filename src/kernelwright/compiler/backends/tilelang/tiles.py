@@ -18,7 +18,7 @@ from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, StoreEf
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import SketchError
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, poly, rejoined
+from kernelwright.sketch.index import Poly, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
 STEPS = {"sum": "({0} + {1})", "prod": "({0} * {1})", "max": "T.max({0}, {1})", "min": "T.min({0}, {1})"}

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from kernelwright.compiler.language import State
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.target import Capabilities
 
 
 class Triton:
@@ -25,10 +26,13 @@ class Triton:
     sign = r"^\s*(import|from)\s+triton\b"
     precedence = 2
     skills = Path(__file__).parent / "skills"
+    executes = "blocks"
     execution = "interpreter"
     runtime = "kernelwright.compiler.backends.triton.runtime"
 
-    def lower(self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), threads: int | None = None) -> str:
+    def lower(
+        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
+    ) -> str:
         """One Python file with the sketch, its Triton kernels and `ModelNew`."""
         from kernelwright.compiler.backends.triton.emit import lower
 

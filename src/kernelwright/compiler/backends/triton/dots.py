@@ -16,7 +16,7 @@ from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import SketchError
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index.polynomial import Poly, combine, poly
+from kernelwright.sketch.index import Poly, combine, poly
 from kernelwright.sketch.nodes import DType
 
 REDUCTIONS = {

@@ -19,7 +19,7 @@ from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
 from kernelwright.compiler.lower.tile_values import Block, LoopEffect, MaterializeEffect, StoreEffect, Value
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.polynomial import Poly, Ranges, combine, from_index, poly
+from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly
 
 
 @dataclass(frozen=True)

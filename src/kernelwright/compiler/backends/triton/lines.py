@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.triton.plan import Dim
-from kernelwright.sketch.index.polynomial import Atom, Opaque, Poly, Ranges
+from kernelwright.sketch.index import Atom, Opaque, Poly, Ranges, written
 from kernelwright.sketch.nodes import DType
 
 TAKEN = frozenset(
@@ -222,22 +222,13 @@ class Writer:
         return self.sorted([dim for name in p.names for dim in self.names[name].dims])
 
     def _poly(self, p: Poly, dims: tuple[str, ...]) -> str:
-        if not p.terms:
-            return "0"
-        text = ""
-        for monomial, count in sorted(p.terms, key=lambda term: term[1] < 0):
-            factors = [self._atom(atom, dims) for atom in monomial]
-            if abs(count) != 1 or not factors:
-                factors.append(str(abs(count)))
-            product = " * ".join(factors)
-            text = f"{text} {'-' if count < 0 else '+'} {product}" if text else (f"-{product}" if count < 0 else product)
-        return text
+        return written(p, lambda atom, _: self._atom(atom, dims), str)
 
     def _atom(self, atom: Atom, dims: tuple[str, ...]) -> str:
-        if isinstance(atom, str):
-            name = self.names[atom]
-            return self.shaped(Expr(name.text, name.dims, DType.i32, name.level), dims)
-        return self.shaped(self._quotient(atom), dims)
+        if isinstance(atom, Opaque):
+            return self.shaped(self._quotient(atom), dims)
+        name = self.names[str(atom)]
+        return self.shaped(Expr(name.text, name.dims, DType.i32, name.level), dims)
 
     def _quotient(self, atom: Opaque) -> Expr:
         """A quotient, remainder, minimum or maximum, behind a variable: it stands in offsets and masks alike."""

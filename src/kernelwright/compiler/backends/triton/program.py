@@ -28,7 +28,7 @@ from kernelwright.compiler.lower.tile_values import (
     Value,
 )
 from kernelwright.core.errors import SketchError
-from kernelwright.sketch.index.polynomial import Poly, poly
+from kernelwright.sketch.index import Poly, poly
 from kernelwright.sketch.nodes import DType
 
 ELEMENTWISE = frozenset({"unary", "binary", "where", "cast", "bitcast"})

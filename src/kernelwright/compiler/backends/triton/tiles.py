@@ -16,7 +16,7 @@ from kernelwright.compiler.backends.triton.lines import Expr, Name, Writer
 from kernelwright.compiler.backends.triton.plan import Dim, Survey
 from kernelwright.compiler.lower.tile_values import AtAccess, PickAccess, SpanAccess, Value
 from kernelwright.core.errors import SketchError
-from kernelwright.sketch.index.polynomial import Poly, combine, poly, rejoined
+from kernelwright.sketch.index import Poly, combine, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
 Index = tuple[Poly, ...]

@@ -11,30 +11,55 @@ import math
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.core.operations import neutral
+from kernelwright.target import Capabilities
 
-LONG = 65536  # elements below which one core is enough
 PARTS = 64
+LEAST_PART = 1024
+"""Elements that a block should have to add, at least."""
+COLUMNS = 256
+"""Neighbours that one task reduces along a strided axis."""
 PIECE, MOST_PARTS = 2048, 4096
 """Elements of a contiguous part where threads take them: short enough that a core reads several places in turn
 (compiler/backends/cpp/streams.py)."""
 
 
-def split_long_folds(order: list[v.Value], cores: int, *, threads: bool = False) -> dict[int, v.Value]:
-    """Cuts folds in place; returns what must be realised: the partial results, and values that ask for it. `threads` take many
-    short parts in turn; where each part is a block of its own, there are as few as keep the device busy."""
+def split_long_reductions(order: list[v.Value], machine: Capabilities) -> tuple[dict[int, v.Value], list[str]]:
+    """Cuts reductions in place; returns what must be materialized (the partial results, and values that ask for it) and notes that say
+    why. Threads take many short parts in turn; where each part is a block of its own, there are as few as keep the device busy."""
+    notes: list[str] = []
     parts: dict[int, v.Value] = {}
     for value in order:
         if value.stored:
             parts[id(value)] = value
-        if (
-            isinstance(value, v.Reduce)
-            and value.source.size >= LONG
-            and value.size < (4 * cores if _contiguous(value) else 256 * cores)
-        ):
-            made = _split(value, PIECE if threads and _contiguous(value) and _plain(value.source) else 0)
-            if made is not None:
-                parts[id(made)] = made
-    return parts
+        if not isinstance(value, v.Reduce) or not _starves(value, machine):
+            continue
+        rows, length = value.size, value.source.size // max(1, value.size)
+        made = _split(value, machine)
+        if made is not None:
+            parts[id(made)] = made
+            notes.append(
+                f"{value.op} of {length:,} elements for {rows:,} results: in {made.size // max(1, rows):,} parts each, "
+                f"so that {machine.units} {'cores' if machine.vectors else 'units'} have work"
+            )
+    return parts, notes
+
+
+def _starves(value: v.Reduce, machine: Capabilities) -> bool:
+    """Whether too few tasks share this reduction, and it is long enough to be worth a kernel more."""
+    if machine.vectors:
+        tasks = value.size if _contiguous(value) else value.size // (COLUMNS // 4)
+        return value.source.size >= machine.alone and tasks < machine.enough_tasks
+    tasks = value.size if _contiguous(value) else -(-value.size // COLUMNS)
+    return tasks < machine.enough_tasks and machine.worth_sharing(value.source.size, tasks)
+
+
+def _parts(value: v.Reduce, length: int, last: bool, machine: Capabilities) -> int:
+    """Into how many parts at most a run of so many elements is cut."""
+    if machine.vectors:
+        short = _contiguous(value) and _plain(value.source) and last
+        return max(PARTS, min(MOST_PARTS, length // PIECE) if short else 0)
+    tasks = value.size if _contiguous(value) else -(-value.size // COLUMNS)
+    return max(2, min(-(-2 * machine.units // max(1, tasks)), length // (LEAST_PART if last else 16)))
 
 
 def _contiguous(fold: v.Reduce) -> bool:
@@ -47,9 +72,8 @@ def _plain(source: v.Value) -> bool:
     return not any(isinstance(value, v.Reduce) for value in v.topological([source]))
 
 
-def _split(fold: v.Reduce, piece: int) -> v.Value | None:
-    """The partial fold that now feeds this one, or None if nothing can be cut; parts have about `piece` elements, if that is more
-    than the usual number of them."""
+def _split(fold: v.Reduce, machine: Capabilities) -> v.Value | None:
+    """The partial reduction that now feeds this one, or None if nothing can be cut."""
     runs: list[list[int]] = []
     for axis in fold.axes:
         if runs and runs[-1][-1] == axis - 1:
@@ -62,8 +86,8 @@ def _split(fold: v.Reduce, piece: int) -> v.Value | None:
     lead, rest = x.shape[: run[0]], x.shape[run[-1] + 1 :]
     if length < 16:
         return None
-    most = max(PARTS, min(MOST_PARTS, length // piece) if piece and run[-1] == len(x.shape) - 1 else 0)
-    count = next((p for p in range(most, most // 8 - 1, -1) if length % p == 0), 0)
+    most = _parts(fold, length, run[-1] == len(x.shape) - 1, machine)
+    count = next((p for p in range(most, max(1, most // 8 - 1), -1) if length % p == 0), 0)
     flat = b.reshape(x, (*lead, length, *rest))
     if count:
         cut = b.reshape(flat, (*lead, count, length // count, *rest))

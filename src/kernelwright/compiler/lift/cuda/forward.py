@@ -36,6 +36,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.check.rules import require
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.interpret.compare import difference
+from kernelwright.target import Capabilities, Target
 
 SECONDS = 2.5
 FEWEST, MOST = 48, 1500
@@ -61,7 +62,8 @@ def sketch_of(seen: Seen, follow: Follow) -> nodes.Sketch:
 def _checked(seen: Seen, follow: Follow) -> nodes.Sketch:
     """The sketch, which gives what the kernel gave on the inputs seen, where its launches were run."""
     captured = Forward(seen, follow).captured()
-    sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc)[0][0])
+    here = Capabilities.of(Target.host())  # where it is held against the kernel; whoever migrates it schedules it anew
+    sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc, capabilities=here)[0][0])
     if not seen.executed:
         return sketch
     found = interpreter.call(sketch, pytree.tree_leaves(seen.inputs), seen.state, strict=True)

@@ -21,7 +21,7 @@ from kernelwright.compiler.lift.regions import gathered, index_tile, scalar, spr
 from kernelwright.compiler.lift.values import Data, Mask, Shape, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import simplify, substitute, symbols
+from kernelwright.sketch.index import simplify, substitute, symbols
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Tile
 
 _LEVELS = {"local.fragment": "accumulator", "local": "register", "local.var": "register"}

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kernelwright.compiler.lift.access import never_negative, with_axes
+from kernelwright.compiler.lift.access import with_axes
 from kernelwright.compiler.lift.conditions import junction, negated
 from kernelwright.compiler.lift.launches import View
 from kernelwright.compiler.lift.program import Program
@@ -20,7 +20,8 @@ from kernelwright.compiler.lift.triton import elements, integers, tiles
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Shape, Value, joined_shape
 from kernelwright.core.dtypes import FLOATS, from_torch
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import simplify
+from kernelwright.sketch.index import simplify
+from kernelwright.sketch.index.exhaustive import never_negative
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int
 
 INTEGER = {"Add": "arith.addi", "Sub": "arith.subi", "Mul": "arith.muli", "FloorDiv": "arith.floordivsi", "FloorMod": "arith.remui",

@@ -20,7 +20,7 @@ from kernelwright.compiler.lift.tilelang.record import TileKernel, line_of
 from kernelwright.compiler.lift.tilelang.tileops import TileOps
 from kernelwright.compiler.lift.values import Ints, Mask, Num, Value
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import bounds, constant, polynomial, simplify, symbols
+from kernelwright.sketch.index import bounds, constant, simplify, symbols
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Sym
 
 VECTORIZED = 2
@@ -147,7 +147,7 @@ class Reader(TileOps):
         if getattr(node, "step", None) is not None and self.number(node.step) != 1:
             raise program.refuse("a loop with a step of its own")
         trips = folded(extent, program.ranges)
-        count = constant(polynomial(trips))
+        count = constant(trips)
         if count is not None and count <= 1:
             if count == 1:
                 self.env[hash(node.loop_var)] = Ints(start, ())

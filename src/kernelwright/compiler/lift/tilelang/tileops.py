@@ -18,7 +18,7 @@ from kernelwright.compiler.lift.triton import elements
 from kernelwright.compiler.lift.values import Data, Shape, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import simplify
+from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Tile
 
 _COMBINE = {"sum": "add", "max": "maximum", "min": "minimum"}

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kernelwright.compiler.lift.access import DATA, axis, fixed, folded, with_axes
 from kernelwright.compiler.lift.program import Program
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Shape, joined_shape
-from kernelwright.sketch.index.symbolic import bounds, simplify, substitute, symbols
+from kernelwright.sketch.index import bounds, simplify, substitute, symbols
 from kernelwright.sketch.nodes import Index, IndexOp, Int
 
 _PLAIN = {"arith.addi": "+", "arith.subi": "-", "arith.muli": "*", "arith.minsi": "min", "arith.maxsi": "max", "arith.minui": "min",

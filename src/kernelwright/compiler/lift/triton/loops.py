@@ -16,7 +16,7 @@ from kernelwright.compiler.lift.program import has_data
 from kernelwright.compiler.lift.triton.ttir import Block, Op
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Ptr, Value
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import bounds, ceil_div, constant, polynomial, simplify, symbols
+from kernelwright.sketch.index import bounds, ceil_div, constant, simplify, symbols
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ class _Loop:
 
     def results(self) -> list[Value]:
         """The values of the carried names after the loop; its statements go to the program."""
-        step = constant(polynomial(self.step))
+        step = constant(self.step)
         if step is None or step <= 0:
             raise self.program.refuse("a loop whose step is not a positive number")
         trips = folded(ceil_div(simplify(IndexOp("-", self.stop, self.start)), self.step), self.program.ranges)
-        count = constant(polynomial(trips))
+        count = constant(trips)
         if count is not None and count <= 0:
             return self.initial
         if count == 1:
@@ -90,7 +90,7 @@ class _Loop:
         program = self.program
         name = program.fresh(self.op.label if self.op.label not in ("", *self.carried) else self.variable)
         low, high = bounds(self.start, program.ranges)[0], bounds(self.stop, program.ranges)[1]
-        if low is not None and high is not None and constant(polynomial(self.start)) is not None:
+        if low is not None and high is not None and constant(self.start) is not None:
             high = low + (max(high - low, 1) - 1) // step * step + 1
         program.loops[name] = (low, high - 1 if high is not None else None)
         done = simplify(IndexOp("-", Sym(name), self.start))
@@ -260,7 +260,7 @@ class _While(_Loop):
 def _advanced(value: Value, delta: Index, done: Index, step: int) -> Value:
     """A pointer or integer after the loop's variable has gone `done` forward."""
     assert isinstance(value, Ints | Ptr)
-    share = constant(polynomial(IndexOp("%", delta, Int(step))))
+    share = constant(IndexOp("%", delta, Int(step)))
     if step == 1 or share == 0:
         gone: Index = IndexOp("*", done, simplify(IndexOp("//", delta, Int(step))) if step > 1 else delta)
     else:

@@ -21,7 +21,7 @@ from kernelwright.compiler.lift.triton.ttir import Block, Function, Op, Type
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Value, joined_shape
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import bounds, joined, simplify
+from kernelwright.sketch.index import bounds, joined, simplify
 from kernelwright.sketch.nodes import DType, IndexOp, Int
 
 HEAVY = {"tt.load", "tt.dot", "tt.reduce", "tt.scan", "tt.gather"}

@@ -15,7 +15,7 @@ from kernelwright.compiler.lift.triton.integers import renamed
 from kernelwright.compiler.lift.triton.ttir import Op
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Shape, Value
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import simplify
+from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Tile
 
 COMBINERS = {

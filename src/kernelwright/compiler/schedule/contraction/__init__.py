@@ -1,6 +1,6 @@
 """Contractions: matrix products, convolutions and attention as schedules over tiles.
 
-  problem.py    what is asked: GemmProblem, ConvProblem, AttentionProblem, and the Machine it is for
+  problem.py    what is asked: GemmProblem, ConvProblem, AttentionProblem
   gemm.py       tiled, streamed, dot-product and split-k matrix products
   conv.py       convolutions: plain.py, transposed.py, winograd.py, depthwise.py (taps.py: strides and phases)
   attention.py  softmax(q k^T) v with a running softmax
@@ -13,13 +13,12 @@ best first.
 from kernelwright.compiler.schedule.contraction.attention import lower_attention
 from kernelwright.compiler.schedule.contraction.conv import lower_conv
 from kernelwright.compiler.schedule.contraction.gemm import lower_gemm
-from kernelwright.compiler.schedule.contraction.problem import AttentionProblem, ConvProblem, GemmProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import AttentionProblem, ConvProblem, GemmProblem
 
 __all__ = [
     "AttentionProblem",
     "ConvProblem",
     "GemmProblem",
-    "Machine",
     "lower_attention",
     "lower_conv",
     "lower_gemm",

@@ -28,7 +28,7 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
-from kernelwright.compiler.schedule.contraction.problem import AttentionProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import AttentionProblem
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import (
     Assign,
@@ -51,6 +51,7 @@ from kernelwright.sketch.nodes import (
     Var,
     Where,
 )
+from kernelwright.target import Capabilities
 
 FEW = 4
 """Up to this many queries the lanes of a vector would stay empty: then each query takes its own row of scores."""
@@ -65,14 +66,14 @@ def lower_attention(
     load_mask: Prologue | None,
     finish: Epilogue,
     names: Names,
-    machine: Machine | None = None,
+    machine: Capabilities,
 ) -> list[ScheduleCandidate]:
     """The schedule that suits the number of queries; `load_mask` must be given if the problem is masked."""
     if problem.masked and load_mask is None:
         raise ValueError("a masked attention needs the loader of its mask")
     if 0 in problem.shape:
         return [ScheduleCandidate((Kernel(names.fresh("attention"), ()),))]
-    family = _Attention(problem, load_q, load_k, load_v, load_mask, finish, names, machine or Machine())
+    family = _Attention(problem, load_q, load_k, load_v, load_mask, finish, names, machine)
     return [family.decode() if problem.queries <= FEW else family.running()]
 
 
@@ -88,7 +89,7 @@ class _Attention:
         load_mask: Prologue | None,
         finish: Epilogue,
         names: Names,
-        machine: Machine,
+        machine: Capabilities,
     ) -> None:
         self.p, self.names, self.machine, self.finish = problem, names, machine, finish
         self.load_q, self.load_k, self.load_v, self.load_mask = load_q, load_k, load_v, load_mask
@@ -116,7 +117,7 @@ class _Attention:
     def cost(self, efficiency: float) -> float:
         p = self.p
         traffic = 4.0 * math.prod(p.batch) * p.kv_heads * p.positions * (p.depth + p.value_depth)
-        return max(p.flops / (self.machine.flops * self.machine.threads * efficiency), traffic / self.machine.bytes_per_second)
+        return max(p.flops / (self.machine.peak * efficiency), traffic / self.machine.bandwidth)
 
     # ------------------------------------------------------------ running softmax
 
@@ -125,7 +126,7 @@ class _Attention:
         p = self.p
         tasks = math.prod(p.batch) * p.heads
         wide = block(p.queries, 64, 16)
-        while tasks * ceil_div(p.queries, wide) < 2 * self.machine.threads and smaller(p.queries, wide, 16, 16) < wide:
+        while tasks * ceil_div(p.queries, wide) < 2 * self.machine.units and smaller(p.queries, wide, 16, 16) < wide:
             wide = smaller(p.queries, wide, 16, 16)
         tall = block(p.positions, 64 if p.causal else 128, 6)
         q, j = self.names.fresh("q"), self.names.fresh("j")

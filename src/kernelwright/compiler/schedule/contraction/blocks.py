@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index.symbolic import simplify
+from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, Index, Int, Statement, Sym
 
 Number = int | str | Index

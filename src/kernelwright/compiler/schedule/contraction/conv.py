@@ -16,45 +16,46 @@ from dataclasses import replace
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.depthwise import lower_depthwise
 from kernelwright.compiler.schedule.contraction.direct_conv import PlainConv
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.transposed import TransposedConv
 from kernelwright.compiler.schedule.contraction.winograd import lower_winograd
 from kernelwright.compiler.schedule.contraction.winograd_line import lower_line
 from kernelwright.sketch.nodes import Kernel
+from kernelwright.target import Capabilities
 
 GRAINS = {0.5: "finer", 2.0: "coarser"}
 """Sizes of tiles, beside the one that should be best, that a search may measure."""
 
 
 def lower_conv(
-    problem: ConvProblem, load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine | None = None,
+    problem: ConvProblem, load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Capabilities,
     whole: bool = False,
 ) -> list[ScheduleCandidate]:  # fmt: skip
     """All schedules that suit the problem, the one that should be fastest first. `whole`: what follows reduces the channels (of a single
     group), so every tile holds exactly all of them."""
-    machine = machine or Machine()
+
     if 0 in problem.shape:
         return [ScheduleCandidate((Kernel(names.fresh("conv"), ()),))]
     lines = lines_of(problem)
 
-    def depthwise(machine: Machine) -> ScheduleCandidate:
+    def depthwise(machine: Capabilities) -> ScheduleCandidate:
         return lower_depthwise(problem, lines, load_x, load_w, finish, names, machine)
 
-    def plain(machine: Machine) -> ScheduleCandidate:
+    def plain(machine: Capabilities) -> ScheduleCandidate:
         return PlainConv(problem, lines, load_x, load_w, finish, names, machine, whole).piece()
 
-    def phased(machine: Machine) -> ScheduleCandidate | None:
+    def phased(machine: Capabilities) -> ScheduleCandidate | None:
         family = TransposedConv(problem, lines, load_x, load_w, finish, names, machine, whole)
         return family.piece() if family.applies() else None
 
-    def winograd(machine: Machine) -> ScheduleCandidate | None:
+    def winograd(machine: Capabilities) -> ScheduleCandidate | None:
         return lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole)
 
-    def line(machine: Machine) -> ScheduleCandidate | None:
+    def line(machine: Capabilities) -> ScheduleCandidate | None:
         return lower_line(problem, lines, load_x, load_w, finish, names, machine, whole)
 
-    families: list[Callable[[Machine], ScheduleCandidate | None]] = [plain, phased, winograd, line]
+    families: list[Callable[[Capabilities], ScheduleCandidate | None]] = [plain, phased, winograd, line]
     if not whole and problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
         families.insert(0, depthwise)
     made = [(piece, family) for family in families if (piece := family(machine)) is not None]

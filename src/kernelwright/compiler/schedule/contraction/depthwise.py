@@ -10,10 +10,11 @@ from dataclasses import replace
 
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, loop, mul, op, scaled, span
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Kernel, Statement, Tile, Var
+from kernelwright.target import Capabilities
 
 
 def lower_depthwise(
@@ -23,7 +24,7 @@ def lower_depthwise(
     load_w: Prologue,
     finish: Epilogue,
     names: Names,
-    machine: Machine,
+    machine: Capabilities,
 ) -> ScheduleCandidate:
     """One kernel: parallel over images, output channels and blocks of rows."""
     multiplier = p.out_channels // p.groups
@@ -83,7 +84,7 @@ def lower_depthwise(
     for line, where, extent in zip(reversed(lines), reversed(position), reversed(extents), strict=True):
         body = [loop("parallel", where, line.begin, line.end, extent, body)]
     body = [loop("parallel", n, 0, p.batch, 1, [loop("parallel", o, 0, p.out_channels, 1, body)])]
-    cost = p.flops / (machine.flops * machine.threads * 0.3)
+    cost = p.flops / (machine.peak * 0.3)
     return ScheduleCandidate((Kernel(names.fresh("depthwise"), tuple(body)),), (), (), cost)
 
 

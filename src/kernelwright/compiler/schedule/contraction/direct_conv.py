@@ -29,10 +29,11 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Var
+from kernelwright.target import Capabilities
 
 MOST_TERMS = 1024
 """Terms of a sum that are added in one go where all phases of a stride take part in it."""
@@ -68,7 +69,7 @@ class PlainConv:
         load_w: Prologue,
         finish: Epilogue,
         names: Names,
-        machine: Machine,
+        machine: Capabilities,
         whole: bool = False,
     ) -> None:
         self.whole = whole
@@ -106,7 +107,7 @@ class PlainConv:
         """Accumulator and input tile together in the second cache, tiles enough for all threads."""
         row, column = self.row, self.column
         rows_all, columns_all = row.end - row.begin, column.end - column.begin
-        budget = self.machine.level2 // 4 // 2
+        budget = self.machine.tile_bytes // 4 // 2
         columns = columns_all if columns_all + column.reach <= 288 else block(columns_all, 256, 16)
         pitch = columns + column.reach if self.has_rows else columns
         out_channels = self.group_out if self.whole else block(self.group_out, 128, 6)
@@ -118,7 +119,7 @@ class PlainConv:
         def tasks() -> int:
             return outside * ceil_div(rows_all, rows) * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
 
-        wanted = 2 * self.machine.threads
+        wanted = 2 * self.machine.units
         while tasks() < wanted and rows * pitch > 64 and smaller(rows_all, rows, 1) < rows:
             rows = smaller(rows_all, rows, 1)
         while (
@@ -154,7 +155,7 @@ class PlainConv:
         copying = lanes * row.stride * column.stride / (self.group_out * row.kernel * column.kernel)
 
         def cost(rows: int) -> tuple[float, int]:
-            rounds = ceil_div(elsewhere * ceil_div(rows_all, rows), self.machine.threads)
+            rounds = ceil_div(elsewhere * ceil_div(rows_all, rows), self.machine.units)
             products = ceil_div(rows * pitch, lanes) * lanes
             return rounds * (products + copying * (rows + row.reach) * pitch), -rows
 
@@ -175,7 +176,7 @@ class PlainConv:
         """Seconds, given the useful part of all columns. A block of registers has six rows: fewer output channels leave it partly
         empty."""
         filled = min(1.0, 0.2 + 0.8 * self.group_out / 6)
-        return self.p.flops / (self.machine.flops * self.machine.threads * 0.75 * filled * min(1.0, max(useful, 0.2)))
+        return self.p.flops / (self.machine.peak * 0.75 * filled * min(1.0, max(useful, 0.2)))
 
     def packed_weight(self) -> tuple[str, Kernel]:
         """Weights as [*taps, out channel, channel in group]: the products read whole rows of channels. An axis with several phases

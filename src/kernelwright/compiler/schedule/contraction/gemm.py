@@ -32,10 +32,11 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
-from kernelwright.compiler.schedule.contraction.problem import GemmProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import GemmProblem
 from kernelwright.compiler.schedule.contraction.strassen import lower_strassen
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Gemm, Kernel, Reduce, Statement, Tensor, Tile, Var
+from kernelwright.target import Capabilities
 
 FEW = 4
 """Up to this many rows a product is bound by reading its large operand once."""
@@ -44,10 +45,10 @@ TURN = 0.15e-9
 
 
 def lower_gemm(
-    problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Machine | None = None
+    problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
 ) -> list[ScheduleCandidate]:
     """All schedules that suit the problem, the one that should be fastest first."""
-    machine = machine or Machine()
+
     family = _Gemm(problem, load_a, load_b, finish, names, machine)
     if 0 in (problem.m, problem.n, *problem.batch):
         return [ScheduleCandidate((Kernel(names.fresh("gemm"), ()),))]
@@ -81,7 +82,7 @@ class _Gemm:
     """One problem with its hooks; each method is one schedule."""
 
     def __init__(
-        self, problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Machine
+        self, problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
     ) -> None:
         self.p, self.load_a, self.load_b, self.finish, self.names, self.machine = (
             problem,
@@ -114,7 +115,7 @@ class _Gemm:
             found.append(self.columns())
         elif plain and p.n == 1:
             found.append(self.streamed_columns())
-        if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.threads:
+        if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.units:
             found.append(self.split())
         tiled = self.tiled()
         if self.exchangeable and min(p.m, p.n) > FEW:
@@ -157,8 +158,8 @@ class _Gemm:
         """Seconds by the roofline of the machine, with a guess at how near this schedule comes."""
         p, size = self.p, self.p.dtype.size
         traffic = math.prod(p.batch) * (p.m * p.k + p.k * p.n + p.m * p.n) * size
-        peak = self.machine.flops * self.machine.threads * (4 / size)
-        return max(p.flops / (peak * efficiency), traffic / self.machine.bytes_per_second)
+        peak = self.machine.peak * (4 / size)
+        return max(p.flops / (peak * efficiency), traffic / self.machine.bandwidth)
 
     def batched(self, body: Sequence[Statement], batch: Sequence[str]) -> list[Statement]:
         """The body under one parallel loop for each batch axis."""
@@ -179,7 +180,7 @@ class _Gemm:
         """Tile extents: a strip of B (k x 16) in the first cache, the tiles of A and of the output in the second."""
         p = self.p
         size = p.dtype.size
-        side = 256 if self.machine.level2 // size >= 100_000 else 128
+        side = 256 if self.machine.tile_bytes // size >= 100_000 else 128
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
             side = min(side, 128)  # finer tiles leave out more of the empty triangle
         elif self.machine.vectors and p.k > 0:
@@ -192,7 +193,7 @@ class _Gemm:
         deep = self._deep(ideal[2])
         wide = self.whole_panels(block(p.n, ideal[1], 16))
         tall = block(p.m, ideal[0], 6)
-        wanted = 2 * self.machine.threads
+        wanted = 2 * self.machine.units
         while self._tiles(tall, wide) < wanted:
             lower, narrower = smaller(p.m, tall, 32, 6), self.whole_panels(smaller(p.n, wide, 32, 16))
             if lower < tall and (tall >= wide or narrower == wide):
@@ -216,7 +217,7 @@ class _Gemm:
             most, copies = (2 * side, side), gemm_tiles.Copies(6, 12)
         elif p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
             most = (2 * side, side)  # a large A comes from memory for every column of tiles
-        tall, wide = gemm_tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.threads, most, copies)
+        tall, wide = gemm_tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.units, most, copies)
         return tall, self.whole_panels(wide), self._deep(deep)
 
     def _deep(self, ideal: int) -> int:
@@ -252,7 +253,7 @@ class _Gemm:
         nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", columns.var, 0, columns.stop, columns.step, body)])
         kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
         used = tall * wide * self._tiles(tall, wide) / (math.prod(p.batch) * p.m * p.n)
-        busy = min(1.0, self._tiles(tall, wide) / self.machine.threads)
+        busy = min(1.0, self._tiles(tall, wide) / self.machine.units)
         return ScheduleCandidate(
             (*columns.kernels, kernel), columns.tensors, (), self.cost(self.efficiency(tall, wide) * busy / used)
         )
@@ -293,7 +294,7 @@ class _Gemm:
         """B's rows as they lie against A's, which are packed: pays where A is the smaller one."""
         p = self.p
         piece = self._exchange().tiled()
-        turning = TURN * math.prod(p.batch) * p.m * p.n * p.dtype.size / 4 / self.machine.threads
+        turning = TURN * math.prod(p.batch) * p.m * p.n * p.dtype.size / 4 / self.machine.units
         return replace(piece, cost=piece.cost + turning)
 
     def _exchange(self) -> _Gemm:
@@ -379,7 +380,7 @@ class _Gemm:
         """m is small and B lies along n: each task reads a strip of B's rows once, from top to bottom."""
         p = self.p
         first, tensors, load_b = self.arranged()
-        tasks = ceil_div(2 * self.machine.threads, math.prod(p.batch))
+        tasks = ceil_div(2 * self.machine.units, math.prod(p.batch))
         wide = block(p.n, max(64, min(1024, ceil_div(p.n, tasks))), 16)
         deep = block(p.k, 16)
         batch, where = self.batch_axes()
@@ -441,7 +442,7 @@ class _Gemm:
         p = self.p
         tall, wide = block(p.m, 256, 6), self.whole_panels(block(p.n, 256, 16))
         deep = block(p.k, 256, 8)
-        parts = min(ceil_div(p.k, deep), max(2, ceil_div(4 * self.machine.threads, self._tiles(tall, wide))))
+        parts = min(ceil_div(p.k, deep), max(2, ceil_div(4 * self.machine.units, self._tiles(tall, wide))))
         length = ceil_div(ceil_div(p.k, parts), deep) * deep
         parts = ceil_div(p.k, length)
         partial = self.names.fresh("partial")
@@ -466,7 +467,7 @@ class _Gemm:
         bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * p.dtype.size
         # on top of the products, not beside them; measured on Zen 4 (128 x 6144 x 320, 256 x 4096 x 256): other threads' fresh parts
         # come at a third of the memory's speed
-        cost = self.cost(self.efficiency(tall, wide)) + 3 * bytes_more / self.machine.bytes_per_second
+        cost = self.cost(self.efficiency(tall, wide)) + 3 * bytes_more / self.machine.bandwidth
         tensors = (*columns.tensors, Tensor(partial, shape, p.dtype, "temp"))
         return ScheduleCandidate((*columns.kernels, products, sums), tensors, (), cost)
 

@@ -15,7 +15,6 @@ from kernelwright.compiler.schedule.contraction import (
     AttentionProblem,
     ConvProblem,
     GemmProblem,
-    Machine,
     lower_attention,
     lower_conv,
     lower_gemm,
@@ -36,7 +35,7 @@ def lower_contraction(builder: SketchBuilder, contraction: v.Contraction, end: v
     following = EpilogueWriter(tracer, contraction, end, builder.placed[id(end)], problem.dtype, builder.view)
     finish = following.epilogue(builder.names)
     loaders = [x.loader(builder.names) for x in operands]
-    machine = Machine(threads=builder.cores, vectors=builder.captured.dsl == "cpp")
+    machine = builder.capabilities
     pieces: list[ScheduleCandidate]
     if isinstance(problem, GemmProblem):
         a, b = operands

@@ -17,22 +17,6 @@ Triangle = Literal["full", "lower", "upper"]
 
 
 @dataclass(frozen=True)
-class Machine:
-    """The few facts of the target that decide tile sizes; the defaults suit a small desktop core."""
-
-    threads: int = 2
-    level1: int = 32 << 10
-    level2: int = 512 << 10
-    flops: float = 1.0e11
-    bytes_per_second: float = 3.0e10
-    vectors: bool = True
-    """A core whose vectors reach every element of a tile in its cache: transforms between products, phases put side by side and
-    weights in panels are cheap there. Elsewhere schedules keep to plain loads, products and stores."""
-    grain: float = 1.0
-    """Tiles of convolutions beside those that should be best: what the caches of a machine prefer is only guessed."""
-
-
-@dataclass(frozen=True)
 class GemmProblem:
     """out[*batch, m, n] = sum over k of a[*batch, m, k] * b[*batch, k, n].
 

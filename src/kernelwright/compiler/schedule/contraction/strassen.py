@@ -17,22 +17,23 @@ from dataclasses import dataclass
 
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, span
-from kernelwright.compiler.schedule.contraction.problem import GemmProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import GemmProblem
 from kernelwright.compiler.schedule.contraction.winograd_points import minus, plus
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, DType, Gemm, Kernel, Statement, Tensor, Tile, Var
+from kernelwright.target import Capabilities
 
 PRODUCTS = 7
 PANEL = 16
 """Floats of a cache line, the width in which products read B."""
 LEAST = 96
 """Extents of a half below which the additions should cost what a product saves: a guess."""
-LARGEST = 640 << 10
+LARGEST = 1.25
 """Bytes that the seven products of one task may take: most of a second-level cache."""
 
 
 def lower_strassen(
-    p: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Machine
+    p: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
 ) -> ScheduleCandidate | None:
     """The schedule, where B is constant and everything can be halved."""
     plain = p.a_shape == p.b_shape == p.out_shape == "full" and not p.batch and p.dtype is DType.f32
@@ -51,7 +52,7 @@ class _Strassen:
     load_b: Prologue
     finish: Epilogue
     names: Names
-    machine: Machine
+    machine: Capabilities
 
     @property
     def m(self) -> int:
@@ -69,10 +70,10 @@ class _Strassen:
         """Rows and columns of one task, which divide a quarter: tiles that keep all threads busy, and of these the largest."""
         rows = [t for t in range(24, self.m + 1) if self.m % t == 0]
         columns = [w for w in range(4 * PANEL, self.n + 1, PANEL) if self.n % w == 0]
-        tiles = [(t, w) for t in rows for w in columns if 4 * PRODUCTS * t * w <= LARGEST]
+        tiles = [(t, w) for t in rows for w in columns if 4 * PRODUCTS * t * w <= LARGEST * self.machine.tile_bytes]
 
         def cost(tile: tuple[int, int]) -> tuple[int, int]:
-            rounds = ceil_div(self.m // tile[0] * (self.n // tile[1]), self.machine.threads)
+            rounds = ceil_div(self.m // tile[0] * (self.n // tile[1]), self.machine.units)
             return rounds * tile[0] * tile[1], -tile[0] * tile[1]
 
         return min(tiles, key=cost, default=None)
@@ -81,7 +82,7 @@ class _Strassen:
         panels = self.names.fresh("b_sums")
         kernels = (self.sums_of_b(panels), Kernel(self.names.fresh("strassen"), (self.tasks(panels),)))
         tensor = Tensor(panels, ints(PRODUCTS, self.n // PANEL, self.k, PANEL), self.p.dtype, "temp")
-        cost = PRODUCTS / 8 * self.p.flops / (0.8 * self.machine.flops * self.machine.threads)
+        cost = PRODUCTS / 8 * self.p.flops / (0.8 * self.machine.peak)
         note = f"product {self.p.m} x {self.p.k} x {self.p.n}: seven products of halves instead of eight (Strassen)"
         return ScheduleCandidate(kernels, (tensor,), (), cost, (note,), price="rounding")
 

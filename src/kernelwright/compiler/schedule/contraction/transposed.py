@@ -52,13 +52,13 @@ class TransposedConv(PlainConv):
         count = self.row.phases * self.column.phases
         rows_all = self.row.end - self.row.begin
         rows = plain.rows
-        while rows > 1 and count * plain.out_channels * rows * plain.pitch * 4 > self.machine.level2 // 2:
+        while rows > 1 and count * plain.out_channels * rows * plain.pitch * 4 > self.machine.tile_bytes // 2:
             fewer = smaller(rows_all, rows, 1)
             if fewer == rows:
                 break
             rows = fewer
         out_channels = plain.out_channels
-        while not self.whole and out_channels > 24 and count * out_channels * rows * plain.pitch * 4 > self.machine.level2:
+        while not self.whole and out_channels > 24 and count * out_channels * rows * plain.pitch * 4 > self.machine.tile_bytes:
             out_channels = smaller(self.group_out, out_channels, 12, 6)
             if out_channels == block(self.group_out, out_channels, 6):
                 break

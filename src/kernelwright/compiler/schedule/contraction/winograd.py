@@ -23,21 +23,22 @@ from collections.abc import Callable, Sequence
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import winograd_points
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, span
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.stack import stack
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.winograd_points import inputs_at, minus, outputs_from, plus, times, weights_at
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, DType, Gemm, Index, Kernel, Statement, Tensor, Tile, Var
+from kernelwright.target import Capabilities
 
 LEAST_CHANNELS = 8
 """With fewer channels or outputs the transforms cost more than the products save."""
-LARGEST = 640 << 10
-"""Bytes that transformed inputs and products of one task may take: most of a second-level cache."""
+LARGEST = 1.25
+"""Of what tiles may take, the part that transformed inputs and products of one task may have: most of a second-level cache."""
 
 
 def lower_winograd(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine,
+    p: ConvProblem, lines: tuple[Line, ...], load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Capabilities,
     whole: bool = False, columns: int = 2,
 ) -> ScheduleCandidate | None:  # fmt: skip
     """The schedule with so many `columns` (2 or 4) of outputs in a patch, where kernel, strides and channels suit it."""
@@ -64,7 +65,7 @@ class _Winograd:
         load_w: Prologue,
         finish: Epilogue,
         names: Names,
-        machine: Machine,
+        machine: Capabilities,
         whole: bool,
         columns: int,
     ) -> None:
@@ -72,6 +73,7 @@ class _Winograd:
         self.points = winograd_points.COUNT * (columns + 2)
         self.p, self.load_x, self.load_w, self.finish = problem, load_x, load_w, finish
         self.names, self.machine = names, machine
+        self.most = LARGEST * machine.tile_bytes
         self.outer, self.row, self.column = lines[:-2], lines[-2], lines[-1]
         self.group_out = problem.out_channels // problem.groups
         self.group_in = problem.channels // problem.groups
@@ -89,7 +91,7 @@ class _Winograd:
         def cost(tile: tuple[int, int]) -> tuple[float, int]:
             across, down = tile
             tasks = outside * ceil_div(self.columns_all, across) * ceil_div(self.rows_all, down)
-            return ceil_div(tasks, self.machine.threads) * self._cycles(across, down), -across * down
+            return ceil_div(tasks, self.machine.units) * self._cycles(across, down), -across * down
 
         parts = range(1, ceil_div(self.columns_all, 16) + 1)
         evenly = [ceil_div(self.columns_all, count) for count in parts]
@@ -99,7 +101,7 @@ class _Winograd:
             for lanes in (1, 8, 16)
         }
         tiles = [(across, down) for across in sorted(wide) for down in range(1, min(self.rows_all, 12) + 1)]
-        self.across, self.down = min([t for t in tiles if self._bytes(*t) <= LARGEST] or tiles[:1], key=cost)
+        self.across, self.down = min([t for t in tiles if self._bytes(*t) <= self.most] or tiles[:1], key=cost)
         self.down = scaled(self.rows_all, self.down, self.machine.grain)
 
     def _bytes(self, across: int, down: int) -> int:
@@ -116,7 +118,7 @@ class _Winograd:
         products = self.points * self.sums * outputs * strips
         there = self.sums * down * (20 * _steps(self.wide(across)) + 3 * self.points * _steps(across))
         back = outputs * down * (4 * self.points * _steps(across) + 20 * _steps(self.each * across))
-        return (products + there + back) * (1 + 0.6 * self._bytes(across, down) / (1 << 20))
+        return (products + there + back) * (1 + 0.6 * self._bytes(across, down) / (2 * self.machine.tile_bytes))
 
     def wide(self, across: int) -> int:
         """Columns of input that so many patches read; as many as make whole groups of a patch's outputs."""
@@ -127,7 +129,7 @@ class _Winograd:
         return self.down * self.across
 
     def fits(self) -> bool:
-        return self._bytes(self.across, self.down) <= LARGEST * max(1.0, self.machine.grain) and self.patches >= 12
+        return self._bytes(self.across, self.down) <= self.most * max(1.0, self.machine.grain) and self.patches >= 12
 
     # ------------------------------------------------------------ cost
 
@@ -140,7 +142,7 @@ class _Winograd:
         blocks *= ceil_div(self.columns_all, self.across) * self.across / self.columns_all
         products = 2.0 * self.points * self.sums * p.out_channels / 0.8
         transforms = 32.0 * (14 * self.sums * p.groups + 10 * p.out_channels) * self.points / 24
-        return patches * blocks * (products + transforms) / (self.machine.flops * self.machine.threads)
+        return patches * blocks * (products + transforms) / (self.machine.peak)
 
     # ------------------------------------------------------------ kernels
 

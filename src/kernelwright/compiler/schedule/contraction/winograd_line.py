@@ -10,20 +10,19 @@ from __future__ import annotations
 
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, smaller, span
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem, Machine
+from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.stack import stack
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.winograd_points import COUNT, Bind, inputs_at, outputs_from, weights_at
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, DType, Gemm, Index, Kernel, Statement, Tensor, Tile, Var
+from kernelwright.target import Capabilities
 
 LEAST_CHANNELS = 12
-LARGEST = 512 << 10
-"""Bytes that transformed inputs and products of one task may take."""
 
 
 def lower_line(
-    p: ConvProblem, lines: tuple[Line, ...], load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine,
+    p: ConvProblem, lines: tuple[Line, ...], load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Capabilities,
     whole: bool = False,
 ) -> ScheduleCandidate | None:  # fmt: skip
     """The schedule, where kernel, strides and channels suit it."""
@@ -41,7 +40,7 @@ class _Line:
     """One problem with its hooks."""
 
     def __init__(
-        self, problem: ConvProblem, line: Line, load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Machine,
+        self, problem: ConvProblem, line: Line, load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Capabilities,
         whole: bool,
     ) -> None:  # fmt: skip
         self.p, self.line, self.load_x, self.load_w, self.finish = problem, line, load_x, load_w, finish
@@ -50,9 +49,9 @@ class _Line:
         self.group_in, self.group_out = problem.channels // problem.groups, problem.out_channels // problem.groups
         self.out_channels = self.group_out if whole else block(self.group_out, 96, 6)
         self.groups_all = ceil_div(line.out, self.outputs)
-        most = LARGEST // (4 * COUNT * (self.group_in + self.out_channels))
+        most = machine.tile_bytes // (4 * COUNT * (self.group_in + self.out_channels))
         self.across = block(self.groups_all, max(16, min(128, most)), 16)
-        while self.tasks_all() < 2 * machine.threads and smaller(self.groups_all, self.across, 16, 16) < self.across:
+        while self.tasks_all() < 2 * machine.units and smaller(self.groups_all, self.across, 16, 16) < self.across:
             self.across = smaller(self.groups_all, self.across, 16, 16)
         self.across = scaled(self.groups_all, self.across, machine.grain, 16)
 
@@ -65,7 +64,7 @@ class _Line:
         p = self.p
         places = p.batch * ceil_div(self.groups_all, self.across) * self.across
         products = 2.0 * COUNT * self.group_in * p.out_channels / 0.8
-        return places * (products + 32.0 * (6 * p.channels + 5 * p.out_channels)) / (self.machine.flops * self.machine.threads)
+        return places * (products + 32.0 * (6 * p.channels + 5 * p.out_channels)) / (self.machine.peak)
 
     def binder(self, body: list[Statement]) -> Bind:
         def bind(stem: str, tile: Tile) -> Var:

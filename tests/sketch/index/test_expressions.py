@@ -7,7 +7,7 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.sketch.index.symbolic import bounds, ceil_div, equal, evaluate, show, simplify, substitute, symbols
+from kernelwright.sketch.index import bounds, ceil_div, equal, evaluate, show, simplify, substitute, symbols
 from kernelwright.sketch.nodes import Index, IndexOp, Int, Sym
 from tests.sketch.random_sketches import Draw
 
