@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord, flatten, unflatten
+from kernelwright.compiler.graph.coords import Coord, flatten, number_coord, unflatten
 from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
@@ -147,7 +147,7 @@ def _reshaped(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...])
             else:
                 break
         if 0 in (p, q):
-            return (Coord(0),) * len(source)
+            return (number_coord(0),) * len(source)
         while a < len(shape) and shape[a] == 1 and (b == len(source) or source[b] != 1):
             a += 1
         result += unflatten(flatten(coords[i:a], shape[i:a]), source[j:b])
@@ -177,7 +177,7 @@ def expand(x: Value, shape: Sequence[int]) -> Value:
         return Const(full, x.dtype, x.value)
 
     def move(coords: v.Coords) -> v.Coords:
-        return tuple(Coord(0) if x.shape[i] == 1 else coords[i + lead] for i in range(len(x.shape)))
+        return tuple(number_coord(0) if x.shape[i] == 1 else coords[i + lead] for i in range(len(x.shape)))
 
     return View(full, x.dtype, x, move, kind="expand")
 
@@ -215,7 +215,7 @@ def select(x: Value, axis: int, index: int) -> Value:
     at = index + x.shape[axis] if index < 0 else index
 
     def move(coords: v.Coords) -> v.Coords:
-        return (*coords[:axis], Coord(at), *coords[axis:])
+        return (*coords[:axis], number_coord(at), *coords[axis:])
 
     return View((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x, move, kind="select")
 

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord
+from kernelwright.compiler.graph.coords import Atom, atom_coord, data_of, number_coord
 from kernelwright.compiler.schedule import loops
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.nest import build
-from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, data_of, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
@@ -36,7 +36,7 @@ def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
 def sort_rows(builder: SketchBuilder, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
     """Sorts along an axis, one row at a time, and stores the first elements and their positions, as far as they are wanted."""
     atoms = [Atom(e, whole=True) for e in x.shape]
-    coords = tuple(atom_coord(a) if a.extent > 1 or i == axis else Coord(0) for i, a in enumerate(atoms))
+    coords = tuple(atom_coord(a) if a.extent > 1 or i == axis else number_coord(0) for i, a in enumerate(atoms))
     expr = plain(builder.tracer(), x, coords)
     names = Names({t.name for t in builder.tensors})
     emitter = Emitter(1, names, builder.view)
@@ -92,7 +92,7 @@ def scatter(
     if updates.size == 0:
         return
     atoms = [Atom(e, whole=True) for e in updates.shape]
-    coords = tuple(atom_coord(a) if a.extent > 1 else Coord(0) for a in atoms)
+    coords = tuple(atom_coord(a) if a.extent > 1 else number_coord(0) for a in atoms)
     tracer = builder.tracer()
     value = plain(tracer, updates, coords)
     target = place(coords, tracer)

@@ -10,7 +10,7 @@ import itertools
 import math
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord
+from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, number_coord, only_atom
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.loops import EXPENSIVE, spills
@@ -62,18 +62,18 @@ class Operand:
     def __init__(self, tracer: Tracer, value: v.Value, declare_view: object) -> None:
         self.value = value
         self.declare_view = declare_view
-        coords = tuple(Coord(0) if e == 1 else atom_coord(Atom(e)) for e in value.shape)
+        coords = tuple(number_coord(0) if e == 1 else atom_coord(Atom(e)) for e in value.shape)
         pin = tracer.arena.slot(value, coords, value.dtype)
         traced = tracer.at(value, coords)
         if sum(e.kind == "apply" for e in walk_all([traced])) > MOST_INLINED:
             raise NotFusible(value.origin)
-        nest = Nest(tracer.arena, [a for c in coords if (a := c.only_atom())], [(pin, traced)])
+        nest = Nest(tracer.arena, [a for c in coords if (a := only_atom(c))], [(pin, traced)])
         split_atoms(nest)
         to_runs(nest)
         merge_atoms(nest)
         refine(nest)
         pin, self.expr = nest.stores[0]
-        self.atoms = [c.only_atom() for c in pin.data[1]]
+        self.atoms = [only_atom(c) for c in pin.data[1]]
         lost = any(a is None and e != 1 for a, e in zip(self.atoms, value.shape, strict=True))
         if lost or any(e.kind in ("reduce", "arg", "scan") for e in walk_all([self.expr])):
             raise NotFusible(value.origin)
@@ -88,11 +88,11 @@ class Operand:
         inner = set()
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2] and len(e.free) > 1:
-                inner |= {atom for atom, step in e.data[2][-1].terms if step == 1}
+                inner |= {atom for atom, step in e.data[2][-1].linear() if step == 1}
         return len(inner) > 1
 
     def _gathers(self) -> bool:
-        return any(len(c.terms) > 1 for e in walk_all([self.expr]) if e.kind == "access" for c in e.data[2])
+        return any(len(list(c.linear())) > 1 for e in walk_all([self.expr]) if e.kind == "access" for c in e.data[2])
 
     def constant(self, fixed: frozenset[str]) -> bool:
         """Whether only tensors of `fixed` (params and constants) are read."""
@@ -104,7 +104,7 @@ class Operand:
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2]:
                 for i, atom in enumerate(self.atoms):
-                    if atom is not None and dict(e.data[2][-1].terms).get(atom) == 1:
+                    if atom is not None and dict(e.data[2][-1].linear()).get(atom) == 1:
                         weight[i] += math.prod(a.extent for a in e.free)
         return max(range(len(weight)), key=lambda i: (weight[i], i)) if weight else 0
 
@@ -208,7 +208,7 @@ class EpilogueWriter:
         if len(coords) != 1:
             raise NotFusible(end.origin)
         self.coords: tuple[Coord, ...] = next(iter(coords))
-        self.atoms = [c.only_atom() for c in self.coords]
+        self.atoms = [only_atom(c) for c in self.coords]
         channels = {a for a in self.atoms[CHANNELS : CHANNELS + 1] if a is not None and folds_channels(contraction)}
         self.folds = False
         for e in walk_all([value]):
@@ -220,7 +220,7 @@ class EpilogueWriter:
                 raise NotFusible(end.origin)
             self.folds = True
         for c, atom, extent in zip(self.coords, self.atoms, contraction.shape, strict=True):
-            if atom is None and (extent != 1 or c != Coord(0)):
+            if atom is None and (extent != 1 or c != number_coord(0)):
                 raise NotFusible(end.origin)
         known = {a for a in self.atoms if a is not None}
         stored = known - channels | set(self.nest.domain) & channels

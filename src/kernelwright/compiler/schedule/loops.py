@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Div, Mod
+from kernelwright.compiler.graph.coords import Atom, atoms_of, only_atom
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.nest import Nest
 from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, walk_all
@@ -22,6 +22,7 @@ from kernelwright.compiler.schedule.separable import separate
 from kernelwright.compiler.schedule.tile_sizes import TileSizes
 from kernelwright.compiler.schedule.tiles import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index import Opaque
 from kernelwright.sketch.nodes import Index, Int, Sym
 from kernelwright.target import Capabilities
 
@@ -134,7 +135,7 @@ def _overlapping(outer: Expr, e: Expr, domain: set[Atom]) -> bool:
     for access in walk_all([e]):
         if access.kind in ("access", "slot"):
             for c in access.data[-1]:
-                terms = {t: k for t, k in c.terms if isinstance(t, Atom)}
+                terms = {t: k for t, k in c.linear() if isinstance(t, Atom)}
                 inner = [t for t in terms if t in bound]
                 others = [t for t in terms if t in domain and t not in bound]
                 if inner and others and min(terms[t] for t in others) < max(terms[t] * t.extent for t in inner):
@@ -150,7 +151,7 @@ def unit_atoms(nest: Nest, targets: bool) -> dict[Atom, int]:
     )
     for e in chosen:
         if e.data[2]:
-            for term, k in e.data[2][-1].terms:
+            for term, k in e.data[2][-1].linear():
                 if isinstance(term, Atom) and abs(k) == 1:
                     weight[term] = weight.get(term, 0) + math.prod(a.extent for a in e.free)
     return weight
@@ -199,7 +200,7 @@ def _block(atom: Atom, wish: int, spills: bool) -> int:
 def spills(nest: Nest, atom: Atom) -> bool:
     """Whether a tile may stick out of this atom's range: only if what sticks out lies outside every target, where it is dropped."""
     for target, _ in nest.stores:
-        if not any(c.only_atom() == atom and n == atom.extent for n, c in zip(target.data[1], target.data[2], strict=True)):
+        if not any(only_atom(c) == atom and n == atom.extent for n, c in zip(target.data[1], target.data[2], strict=True)):
             return False
     return True
 
@@ -241,7 +242,7 @@ def _stepped(nest: Nest) -> set[Atom]:
     for e in walk_all([value for _, value in nest.stores]):
         if e.kind == "access":
             for c in e.data[2]:
-                found |= {a for term, _ in c.terms if isinstance(term, Div | Mod) for a in term.of.atoms()}
+                found |= {a for term, _ in c.linear() if isinstance(term, Opaque) for a in atoms_of(term.left)}
     return found
 
 
@@ -285,7 +286,7 @@ def _ordered(nest: Nest, tile: dict[Atom, int], rest: list[Atom]) -> dict[Atom, 
     stride: dict[Atom, int] = {}
     step = 1
     for extent, c in zip(reversed(main.data[1]), reversed(main.data[2]), strict=True):
-        for term, k in c.terms:
+        for term, k in c.linear():
             if isinstance(term, Atom):
                 stride[term] = abs(k) * step
         step *= extent

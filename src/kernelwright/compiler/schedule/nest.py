@@ -14,8 +14,23 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, Datum, Div, Mod, atom_coord, flatten
+from kernelwright.compiler.graph.coords import (
+    Atom,
+    Coord,
+    Datum,
+    atom_coord,
+    atoms_of,
+    data_of,
+    flatten,
+    linear_coord,
+    number_coord,
+    only_atom,
+    range_of,
+    substituted,
+    wanted_splits,
+)
 from kernelwright.compiler.schedule.scalar import Arena, Expr, Tracer, coords_of, walk_all
+from kernelwright.sketch.index import OWN, Opaque, poly, rejoined, split
 
 Access = tuple[str, tuple[int, ...], v.Coords]
 """A tensor, the shape that it is seen under, and a coordinate for each of its axes."""
@@ -42,7 +57,7 @@ class Nest:
         domain: list[Atom] = []
         for atom in self.domain:
             parts = (
-                [t for t, _ in sorted(mapping[atom].terms, key=lambda p: -p[1]) if isinstance(t, Atom)]
+                [t for t, _ in sorted(mapping[atom].linear(), key=lambda p: -p[1]) if isinstance(t, Atom)]
                 if atom in mapping
                 else [atom]
             )
@@ -60,7 +75,7 @@ def build(tracer: Tracer, roots: list[tuple[v.Value, str]], section: tuple[int, 
         if section and section[0] == axis:
             start, extent = section[1], section[2] - section[1]
         if extent == 1:
-            coords.append(Coord(start))
+            coords.append(number_coord(start))
             continue
         domain.append(Atom(extent))
         coords.append(atom_coord(domain[-1]) + start)
@@ -90,7 +105,7 @@ def split_atoms(nest: Nest) -> None:
     """Splits atoms until no division is left that a split could remove."""
     for _ in range(32):
         pinned = {e.data[1] for e in walk_all(nest.roots()) if e.kind in ("arg", "scan")}
-        wanted = [w for e in walk_all(nest.roots()) for c in coords_of(e) for w in c.wanted_splits() if w[0] not in pinned]
+        wanted = [w for e in walk_all(nest.roots()) for c in coords_of(e) for w in wanted_splits(c) if w[0] not in pinned]
         if not wanted:
             return
         atom, inner = wanted[0]
@@ -138,7 +153,7 @@ def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[At
     mapping: dict[Atom, Coord] = {}
     used: set[Atom] = set()
     for c, d in zip(mine.data[-1], other.data[-1], strict=True):
-        a, b = dict(c.terms), dict(d.terms)
+        a, b = dict(c.linear()), dict(d.linear())
         if c.offset != d.offset:
             return None
         for term in list(a):
@@ -156,15 +171,15 @@ def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[At
         for atom, image in step.items():
             if mapping.get(atom, image) != image:
                 return None
-            if atom not in mapping and image.atoms() & used:
+            if atom not in mapping and atoms_of(image) & used:
                 return None
             mapping[atom] = image
-            used |= image.atoms()
-    if not mapping or any(image.atoms() & e.free for image in mapping.values()):
+            used |= atoms_of(image)
+    if not mapping or any(atoms_of(image) & e.free for image in mapping.values()):
         return None
     if any(atom not in bound for atom in mapping):  # a split of the other's atom comes first, alone
         return {a: c for a, c in mapping.items() if a not in bound}
-    if e.kind == "arg" and any(image.only_atom() is None for image in mapping.values()):
+    if e.kind == "arg" and any(only_atom(image) is None for image in mapping.values()):
         return None
     return mapping
 
@@ -177,7 +192,7 @@ def _pair(left: list[tuple[Atom, int]], right: list[tuple[Atom, int]], e: Expr) 
     if len(left) == 1 and not left[0][0].whole:
         nested = _nested(right)
         if nested and nested == (left[0][1], left[0][1] * left[0][0].extent):
-            return {left[0][0]: Coord(0, {b: m // left[0][1] for b, m in right})}
+            return {left[0][0]: linear_coord(0, {b: m // left[0][1] for b, m in right})}
     if len(right) == 1 and not right[0][0].whole and _nested(left) == (right[0][1], right[0][1] * right[0][0].extent):
         return {right[0][0]: parts_of(right[0][0], left[-2][1] // right[0][1])} if left[-2][1] % right[0][1] == 0 else None
     return None
@@ -195,17 +210,17 @@ def _nested(terms: list[tuple[Atom, int]]) -> tuple[int, int] | None:
 
 
 def in_bounds(c: Coord, extent: int) -> bool:
-    low, high = c.range()
+    low, high = range_of(c)
     return low >= 0 and high < extent
 
 
 def _unbounded(c: Coord) -> bool:
-    return any(isinstance(t, Datum) or (isinstance(t, Div | Mod) and _unbounded(t.of)) for t, _ in c.terms)
+    return bool(data_of(c))
 
 
 def to_runs(nest: Nest) -> None:
     """Flattens neighbouring axes of every access whose coordinates are provably inside, into one axis each."""
-    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), flat_runs))
+    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: substituted(c, {}, walk), lambda a: (a,), flat_runs))
 
 
 def flat_runs(data: Access) -> Access:
@@ -259,9 +274,9 @@ def _weights(everything: list[Expr]) -> dict[Atom, dict[int, int]]:
         if c in numbers:
             continue
         number = numbers[c] = len(numbers)
-        for term, factor in c.terms:
-            if isinstance(term, Div | Mod):
-                waiting.append(term.of)
+        for term, factor in c.linear():
+            if isinstance(term, Opaque):
+                waiting.append(term.left)
             elif isinstance(term, Atom):
                 weights.setdefault(term, {})[number] = factor
     return weights
@@ -271,20 +286,18 @@ def _merge(nest: Nest, p: Atom, q: Atom) -> None:
     merged = Atom(p.extent * q.extent)
 
     def coord(c: Coord, walk: Callable[[Expr], Expr]) -> Coord:
-        total = Coord(c.offset)
-        for term, k in c.terms:
-            if term == p:
-                continue
-            if isinstance(term, Div):
-                part = coord(term.of, walk) // term.by
-            elif isinstance(term, Mod):
-                part = coord(term.of, walk) % term.by
+        total = number_coord(c.offset)
+        for term, k in c.linear():
+            if isinstance(term, Opaque):
+                part = OWN.combine(term.op, coord(term.left, walk), term.right)
             elif isinstance(term, Datum):
-                part = Coord(0, {Datum(walk(term.expression), term.extent): 1})
+                part = atom_coord(Datum(walk(term.expression), term.extent))
+            elif term == p:
+                continue
             else:
-                part = atom_coord(merged if term == q else term)
+                part = atom_coord(merged) if term == q else poly(term)
             total = total + part * k
-        return total
+        return rejoined(total)
 
     nest.replace(nest.arena.rewrite(nest.roots(), coord, lambda a: (merged,) if a in (p, q) else (a,)))
     nest.domain = [merged if a == q else a for a in nest.domain if a != p]
@@ -292,7 +305,7 @@ def _merge(nest: Nest, p: Atom, q: Atom) -> None:
 
 def refine(nest: Nest) -> None:
     """Cuts flat axes into one view axis per atom, as far as the coefficients allow."""
-    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: c.substitute({}, walk), lambda a: (a,), cut_axes))
+    nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: substituted(c, {}, walk), lambda a: (a,), cut_axes))
 
 
 def cut_axes(data: Access) -> Access:
@@ -305,10 +318,10 @@ def cut_axes(data: Access) -> Access:
 def _cut_axis(extent: int, c: Coord) -> list[tuple[int, Coord]]:
     if not in_bounds(c, extent) or _unbounded(c):
         return [(extent, c)]
-    for by in sorted({k for _, k in c.terms if k > 1}, reverse=True):
+    for by in sorted({k for _, k in c.linear() if k > 1}, reverse=True):
         if extent % by:
             continue
-        high, rest = c._split(by)
-        if rest.terms and high.terms and in_bounds(rest, by):
+        high, rest = split(c, poly(by))
+        if rest.constant is None and high.constant is None and in_bounds(rest, by):
             return [*_cut_axis(extent // by, high), *_cut_axis(by, rest)]
     return [(extent, c)]

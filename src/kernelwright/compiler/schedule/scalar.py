@@ -12,7 +12,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atom_coord
+from kernelwright.compiler.graph.coords import (
+    Atom,
+    Coord,
+    Datum,
+    atom_coord,
+    atoms_of,
+    data_of,
+    number_coord,
+    only_atom,
+    range_of,
+    substituted,
+)
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.sketch.nodes import DType
 
@@ -29,13 +40,14 @@ class MustMaterialize(Exception):
 class Expr:
     """`kind` is const, index, access, apply, cast, bitcast, reduce, arg, scan or slot; `data` is what belongs to the kind:
     the number; the Coord; (tensor, view shape, coords); the operation; –; –; (op, atoms); (op, atom); (op, atom, reverse,
-    exclusive); (value, coords). `free` are the atoms that it depends on."""
+    exclusive); (value, coords). `free` are the atoms that it depends on, `number` says when it was made."""
 
     kind: str
     data: Any
     args: tuple[Expr, ...]
     dtype: DType
     free: frozenset[Atom]
+    number: int
     value: v.Value | None = None
 
 
@@ -54,23 +66,23 @@ class Arena:
         key = (kind, data, args, dtype)
         found = self.table.get(key)
         if found is None:
-            found = self.table[key] = Expr(kind, data, args, dtype, free, value)
+            found = self.table[key] = Expr(kind, data, args, dtype, free, len(self.table), value)
         return found
 
     def const(self, value: float | int | bool, dtype: DType) -> Expr:
         key = ("nan",) if value != value else (type(value).__name__, value, str(value))  # 0.0, -0.0, 0 and False are different
         found = self.table.get((key, dtype))
         if found is None:
-            found = self.table[(key, dtype)] = Expr("const", value, (), dtype, frozenset())
+            found = self.table[(key, dtype)] = Expr("const", value, (), dtype, frozenset(), len(self.table))
         return found
 
     def index(self, coord: Coord) -> Expr:
-        if not coord.terms:
-            return self.const(coord.offset, DType.i64)
-        return self._make("index", coord, (), DType.i64, coord.atoms())
+        if coord.constant is not None:
+            return self.const(coord.constant, DType.i64)
+        return self._make("index", coord, (), DType.i64, atoms_of(coord))
 
     def access(self, tensor: str, shape: tuple[int, ...], coords: v.Coords, dtype: DType) -> Expr:
-        free = frozenset().union(*(c.atoms() for c in coords)) if coords else frozenset()
+        free = frozenset().union(*(atoms_of(c) for c in coords)) if coords else frozenset()
         return self._make("access", (tensor, shape, coords), (), dtype, free)
 
     def apply(self, op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
@@ -111,7 +123,7 @@ class Arena:
         return self._make("scan", (op, atom, reverse, exclusive), (x,), x.dtype, x.free | {atom}, value)
 
     def slot(self, value: v.Value, coords: v.Coords, dtype: DType) -> Expr:
-        free = frozenset().union(*(c.atoms() for c in coords)) if coords else frozenset()
+        free = frozenset().union(*(atoms_of(c) for c in coords)) if coords else frozenset()
         return self._make("slot", (value, coords), (), dtype, free, value)
 
     def rewrite(
@@ -159,9 +171,9 @@ class Arena:
         """The roots with atoms replaced by coordinates; a reduced atom may be renamed or split in several."""
 
         def renamed(atom: Atom) -> tuple[Atom, ...]:
-            return tuple(t for t, _ in mapping[atom].terms if isinstance(t, Atom)) if atom in mapping else (atom,)
+            return tuple(t for t, _ in mapping[atom].linear() if isinstance(t, Atom)) if atom in mapping else (atom,)
 
-        return self.rewrite(roots, lambda c, walk: c.substitute(mapping, walk), renamed)
+        return self.rewrite(roots, lambda c, walk: substituted(c, mapping, walk), renamed)
 
 
 def walk_all(roots: list[Expr]) -> list[Expr]:
@@ -192,17 +204,6 @@ def coords_of(e: Expr) -> v.Coords:
     if e.kind == "access":
         return tuple(e.data[2])
     return tuple(e.data[1]) if e.kind == "slot" else ()
-
-
-def data_of(c: Coord) -> list[Datum]:
-    """Run-time indices inside a coordinate."""
-    found: list[Datum] = []
-    for term, _ in c.terms:
-        if isinstance(term, Datum):
-            found.append(term)
-        elif not isinstance(term, Atom):
-            found += data_of(term.of)
-    return found
 
 
 @dataclass
@@ -269,7 +270,7 @@ class Tracer:
             return self.at(source, inner)
         outside: list[tuple[Coord, str, int]] = []
         for c, extent in zip(inner, source.shape, strict=True):
-            low, high = c.range()
+            low, high = range_of(c)
             if high < 0 or low >= extent:
                 return self.arena.const(value.fill, value.dtype.computed)
             outside += [(c, "ge", 0)] if low < 0 else []
@@ -292,7 +293,7 @@ class Tracer:
             if axis in value.axes:
                 if extent != 1:
                     atoms.append(Atom(extent))
-                inner.append(atom_coord(atoms[-1]) if extent != 1 else Coord(0))
+                inner.append(atom_coord(atoms[-1]) if extent != 1 else number_coord(0))
             else:
                 inner.append(rest.pop(0))
         body = self.at(value.source, tuple(inner))
@@ -306,22 +307,22 @@ class Tracer:
         return self.arena.arg(value.op, self.at(value.source, inner), atom, value)
 
     def _scan(self, value: v.Scan, coords: v.Coords) -> Expr:
-        atom = coords[value.axis].only_atom()
+        atom = only_atom(coords[value.axis])
         if atom is None or atom.extent != value.shape[value.axis]:
             raise MustMaterialize(value)
-        if any(atom in c.atoms() for i, c in enumerate(coords) if i != value.axis):
+        if any(atom in atoms_of(c) for i, c in enumerate(coords) if i != value.axis):
             raise MustMaterialize(value)
         body = self.at(value.source, coords)
         return self.arena.scan(value.op, body, atom, value.reverse, value.exclusive, value)
 
     def _concat(self, value: v.Concat, coords: v.Coords) -> Expr:
         position = coords[value.axis]
-        low, high = position.range()
+        low, high = range_of(position)
         start, chosen = 0, None
         for part in value.parts:
             stop = start + part.shape[value.axis]
             if start < stop and low < stop and high >= start:  # this part can be met
-                within = Coord(0) if stop - start == 1 else position - start  # of a stack: no position to look at
+                within = number_coord(0) if stop - start == 1 else position - start  # of a stack: no position to look at
                 inner = (*coords[: value.axis], within, *coords[value.axis + 1 :])
                 x = self.at(part, inner)
                 if chosen is None:
@@ -344,7 +345,7 @@ class Tracer:
             zero = self.arena.const(0, DType.i64)
             negative = self.arena.apply("lt", (index, zero), DType.bool)
             wrapped = self.arena.apply("add", (index, self.arena.const(extent, DType.i64)), DType.i64)
-            return Coord(0, {Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent): 1})
+            return atom_coord(Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent))
 
         return value.build(coords, read)
 
@@ -352,7 +353,7 @@ class Tracer:
 def aligned(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...]) -> v.Coords:
     """Coordinates of a broadcast source: axes align at the right, extent 1 stands still."""
     skipped = len(shape) - len(source)
-    return tuple(Coord(0) if extent == 1 else c for c, extent in zip(coords[skipped:], source, strict=True))
+    return tuple(number_coord(0) if extent == 1 else c for c, extent in zip(coords[skipped:], source, strict=True))
 
 
 def _already(x: Expr, dtype: DType) -> bool:

@@ -12,16 +12,17 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, Datum, Div
+from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.compiler.schedule.separable import Separated
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import add, mul, simplify
+from kernelwright.sketch.index import Opaque, Range, Ranges, add, mul, simplify
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
 STEM = {"sum": "total", "prod": "product", "max": "peak", "min": "low", "any": "found", "all": "holds"}
@@ -376,7 +377,7 @@ class Emitter:
         base: Index = Int(c.offset)
         steps: dict[int, Index] = {}
         tiles: list[tuple[int, Tile, int]] = []
-        for term, k in c.terms:
+        for term, k in c.linear():
             if isinstance(term, Atom):
                 binding = block.lookup(term)
                 assert binding is not None, f"unbound atom {term}"
@@ -389,13 +390,14 @@ class Emitter:
                 tile, rank = self.tile(term.expression, block)
                 tiles.append((k, tile, rank))
             else:
-                op, name = ("//", "floordiv") if isinstance(term, Div) else ("%", "mod")
-                inner, inner_steps, inner_tiles = self.resolve(term.of, block)
+                assert isinstance(term, Opaque)
+                name, by = {"//": "floordiv", "%": "mod"}[term.op], term.right.constant or 1
+                inner, inner_steps, inner_tiles = self.resolve(term.left, block)
                 if not inner_steps and not inner_tiles:
-                    base = add(base, mul(Int(k), simplify(nodes.IndexOp(op, inner, Int(term.by)))))  # type: ignore[arg-type]
+                    base = add(base, mul(Int(k), simplify(nodes.IndexOp(term.op, inner, Int(by)))))
                 else:
-                    tile, rank = self.index_tile(term.of, block)
-                    tiles.append((k, nodes.Binary(name, tile, Number(term.by)), rank))
+                    tile, rank = self.index_tile(term.left, block)
+                    tiles.append((k, nodes.Binary(name, tile, Number(by)), rank))
         return base, {d: s for d, s in steps.items() if s != Int(0)}, tiles
 
     def index_tile(self, c: Coord, block: Block) -> tuple[Tile, int]:
@@ -420,7 +422,7 @@ class Emitter:
         return total, rank
 
     def _dim_extent(self, dim: int, c: Coord, block: Block) -> Index:
-        for atom in c.atoms():
+        for atom in atoms_of(c):
             binding = block.lookup(atom)
             if isinstance(binding, Dim) and binding.dim == dim:
                 return binding.extent
@@ -472,7 +474,7 @@ class Emitter:
         return tuple(axes), (*pick_dims, *span_dims), all(self._inside(c, n, block) for c, n in zip(coords, shape, strict=True))
 
     def _dims_of(self, c: Coord, block: Block) -> set[int]:
-        return {b.dim for a in c.atoms() if isinstance(b := block.lookup(a), Dim)}
+        return {b.dim for a in atoms_of(c) if isinstance(b := block.lookup(a), Dim)}
 
     def _pick_tile(self, c: Coord, dims: tuple[int, ...], block: Block) -> Tile:
         """The index tile with exactly the pick axes (others have extent 1 and are dropped)."""
@@ -484,24 +486,10 @@ class Emitter:
         return tile
 
     def _inside(self, c: Coord, extent: int, block: Block) -> bool:
-        low = high = c.offset
-        for term, k in c.terms:
-            a, b = term.range()
-            if isinstance(term, Atom) and (binding := block.lookup(term)) is not None:
-                b = binding.largest
-            elif isinstance(term, Div) and isinstance(term.of, Coord):
-                b = max(b, (self._largest(term.of, block)) // term.by)
-            low, high = low + min(k * a, k * b), high + max(k * a, k * b)
-        return low >= 0 and high < extent
-
-    def _largest(self, c: Coord, block: Block) -> int:
-        high = c.offset
-        for term, k in c.terms:
-            a, b = term.range()
-            if isinstance(term, Atom) and (binding := block.lookup(term)) is not None:
-                b = binding.largest
-            high += max(k * a, k * b)
-        return high
+        """Whether every position is inside an axis, also those of a tile's last, incomplete step."""
+        bound: dict[Any, Range] = {a: (a.low, b.largest) for a in atoms_of(c) if (b := block.lookup(a)) is not None}
+        low, high = Ranges(bound, others=None).interval(c)
+        return low is not None and high is not None and low >= 0 and high < extent
 
     def _access(self, e: Expr, block: Block) -> tuple[Tile, int]:
         tensor, shape, coords = e.data

@@ -32,7 +32,7 @@ from kernelwright.sketch.index.expressions import (
     to_index,
 )
 from kernelwright.sketch.index.intervals import Interval, joined
-from kernelwright.sketch.index.normal_form import Atom, Leaf, Monomial, Opaque, Poly, combine, poly, rejoined
+from kernelwright.sketch.index.normal_form import Atom, Leaf, Monomial, Opaque, Poly, combine, poly, rejoined, split
 from kernelwright.sketch.index.printing import to_c, to_text, written
 from kernelwright.sketch.index.ranges import OWN, Range, Ranges
 
@@ -61,6 +61,7 @@ __all__ = [
     "rejoined",
     "show",
     "simplify",
+    "split",
     "substitute",
     "symbols",
     "to_c",

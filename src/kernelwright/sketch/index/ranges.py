@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from kernelwright.sketch.index import intervals
 from kernelwright.sketch.index.intervals import Interval
@@ -36,18 +37,19 @@ STEPS = 64
 
 @dataclass
 class Ranges:
-    """The range of each name, the divisor of those that have one, and the least value of names that are in neither (lowering: 0,
-    since what is not a loop is a size)."""
+    """The range of each name (and of leaves, where more is known than they know themselves), the divisor of those that have one, and
+    the least value of names that are in neither (lowering: 0, since what is not a loop is a size)."""
 
-    known: dict[str, Range]
+    known: dict[Any, Range]
     divisors: Mapping[str, int] = field(default_factory=dict)
     others: int | None = 0
 
     def range_of(self, leaf: str | Leaf) -> Range:
         """What is known of one name or leaf."""
-        if isinstance(leaf, Leaf):
-            return leaf.bounds()
-        return self.known.get(leaf) or (self.others, None)
+        found = self.known.get(leaf)
+        if found is None:
+            return leaf.bounds() if isinstance(leaf, Leaf) else (self.others, None)
+        return found
 
     # ---- numbers: the interval of every value
 
@@ -231,7 +233,7 @@ class Ranges:
                 return quotient + low // number, rest - low // number * number
             if self.divisors and (factor := math.gcd(number, self.divisor(rest))) > 1 and factor == number:
                 return quotient + rest_quotient(rest, divisor), Poly()
-        if self.within(rest, divisor):
+        if (number is None or self.known) and self.within(rest, divisor):
             return quotient, rest
         return quotient + rest_quotient(rest, divisor), rest_remainder(rest, divisor)
 

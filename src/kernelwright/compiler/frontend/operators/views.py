@@ -9,10 +9,11 @@ from typing import Any
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.coords import number_coord
 from kernelwright.compiler.graph.rewrites.sections import in_sections
 from kernelwright.compiler.graph.values import Concat, Value
 from kernelwright.core.dtypes import FLOATS
+from kernelwright.sketch.index import rejoined
 from kernelwright.sketch.nodes import DType
 
 rule("view", "reshape", "_unsafe_view", "view_copy", "_reshape_copy", "flatten", "unflatten", "reshape_as", "expand_copy_none")(
@@ -132,7 +133,7 @@ def as_strided(out: Result, x: Value, shape: Sequence[int], strides: Sequence[in
     flat = b.reshape(x, (x.size,))
 
     def move(coords: v.Coords) -> v.Coords:
-        return (sum((c * s for c, s in zip(coords, strides, strict=True)), Coord(offset or 0)),)
+        return (rejoined(sum((c * s for c, s in zip(coords, strides, strict=True)), number_coord(offset or 0))),)
 
     return b.moved(flat, out.shape, move, "strided")
 

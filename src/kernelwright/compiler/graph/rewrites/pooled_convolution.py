@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.coords import number_coord
 from kernelwright.compiler.graph.values import Contraction, Map, Value, View
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.sketch.nodes import DType
@@ -139,7 +139,7 @@ def _mixed(weight: Value, place: int, axis: Axis, m: int) -> Value:
 
     def moved(j: int) -> Value:
         def move(coords: v.Coords) -> v.Coords:
-            at = coords[place] * axis.step + Coord(axis.first + j * axis.apart)
+            at = coords[place] * axis.step + number_coord(axis.first + j * axis.apart)
             return (*coords[:place], at, *coords[place + 1 :])
 
         return View(shape, weight.dtype, weight, move, fill=0.0, kind="moved")

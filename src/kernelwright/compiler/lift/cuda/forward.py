@@ -20,7 +20,7 @@ from kernelwright.compiler.frontend.capture import Captured, _plain
 from kernelwright.compiler.frontend.operators import Result, find
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord, unflatten
+from kernelwright.compiler.graph.coords import number_coord, unflatten
 from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.cuda.affine import Space
 from kernelwright.compiler.lift.cuda.allocations import Memory
@@ -178,7 +178,7 @@ class Forward:
             return b.reshape(base, view.shape)
 
         def move(coords: v.Coords) -> v.Coords:
-            flat = Coord(view.offset)
+            flat = number_coord(view.offset)
             for c, stride in zip(coords, view.strides, strict=True):
                 flat = flat + c * stride
             return unflatten(flat, base.shape)

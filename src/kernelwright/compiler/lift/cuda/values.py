@@ -14,12 +14,13 @@ from kernelwright.compiler.frontend.operators import Result
 from kernelwright.compiler.frontend.operators.product import convolution, matmul
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.coords import Coord, number_coord
 from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.cuda.affine import Affine
 from kernelwright.compiler.lift.cuda.general import NEUTRAL, Apply, Const, Fold, Form, Gather, Piece, Position, Read, reads
 from kernelwright.compiler.lift.cuda.refusal import Refused
 from kernelwright.core.dtypes import FLOATS, promoted
+from kernelwright.sketch.index import rejoined
 from kernelwright.sketch.nodes import DType
 
 _UNSIGNED = {"u16": "i32", "u32": "i64", "u64": "i64"}
@@ -172,7 +173,7 @@ class Builder:
         table = b.reshape(source, (source.size // step, extent, scale))
 
         def build(coords: v.Coords, read: Callable[[int, v.Coords, int], Coord]) -> v.Coords:
-            inner = tuple(c if s != 1 else Coord(0) for c, s in zip(coords, index.shape, strict=True))
+            inner = tuple(c if s != 1 else number_coord(0) for c, s in zip(coords, index.shape, strict=True))
             return (_coord(outer, coords), read(0, inner, extent), _coord(inner_place, coords))
 
         return v.Gather(shape, source.dtype, table, (index,), build)
@@ -373,11 +374,11 @@ def _range(a: Affine, extents: Sequence[int]) -> tuple[int, int]:
 
 
 def _coord(a: Affine, coords: v.Coords) -> Coord:
-    total = Coord(a.offset)
+    total = number_coord(a.offset)
     for part, factor in a.terms:
         term = coords[part.coordinate] // part.by
         total = total + (term % part.modulo if part.modulo else term) * factor
-    return total
+    return rejoined(total)
 
 
 def _split(form: Form) -> tuple[Form | None, int, Affine]:
