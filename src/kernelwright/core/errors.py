@@ -103,3 +103,9 @@ class PtxError(KernelwrightError):
         super().__init__(f"{path}:{line}: {reason}" if line else f"{path}: {reason}")
         self.reason = reason
         self.line = line
+
+
+class GpuError(KernelwrightError):
+    """A launch that a device would refuse, or a kernel that did on the machine in software what it must not do."""
+
+    exit_code = 1

@@ -1,0 +1,311 @@
+// Of `memory.cpp`, the checked variant: bounds, alignment, uninitialised and racing accesses, copies not waited for; and counts.
+//
+// Shared memory has two shadow cells for each granule (the least size that the kernel accesses): who wrote it last and who read
+// it, each with the number of barriers before. Two accesses race if they are of different warps between the same two barriers,
+// one of them writes, and not both are atomic. Global memory has one cell for each granule with the blocks that wrote and read
+// it; a block that has used an atomic or an acquiring load is taken to be in order with the others.
+#pragma once
+#include <algorithm>
+#include <sys/mman.h>
+#define CHECKED 1
+
+enum { ATOMIC = 128, PENDING = 64, MANY = 63 };
+
+struct Copy { uint64_t to, from; uint32_t size, given, site, lane; };
+struct WarpCopies { std::vector<Copy> open; std::vector<std::vector<Copy>> groups; };
+struct BlockChecks {
+    std::vector<uint32_t> wrote, read;
+    uint32_t epoch = 1, tag = 1;
+    bool synced = false;
+    std::vector<WarpCopies> copies;
+    uint64_t last_range = 0;
+};
+struct GridChecks {
+    std::vector<uint32_t*> cells;  // for each range
+    std::vector<uint64_t> sizes;
+};
+KW_INLINE BlockChecks* checks_of(Warp* w) { return (BlockChecks*)w->block->checks; }
+KW_INLINE uint64_t shared_end(Warp* w) { return (uint64_t)w->block->launch->entry->shared_bytes + w->block->launch->shared_bytes; }
+
+void kw_grid_begins(Grid* g) {
+    auto* c = new GridChecks();
+    Launch* l = g->launch;
+    uint32_t granule = l->entry->global_granule;
+    uint64_t total = 0;
+    for (uint64_t i = 0; i < l->range_count; i++) total += (l->ranges[i].end - l->ranges[i].begin) / granule * 4;
+    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    for (uint64_t i = 0; i < l->range_count; i++) {
+        uint64_t bytes = ((l->ranges[i].end - l->ranges[i].begin) / granule + 2) * 4;
+        void* p = blocks > 1 && total < (8ull << 30) ? mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) : MAP_FAILED;
+        c->cells.push_back(p == MAP_FAILED ? nullptr : (uint32_t*)p);
+        c->sizes.push_back(bytes);
+    }
+    g->checks = c;
+}
+void kw_grid_ends(Grid* g) {
+    auto* c = (GridChecks*)g->checks;
+    for (size_t i = 0; i < c->cells.size(); i++)
+        if (c->cells[i]) munmap(c->cells[i], c->sizes[i]);
+    delete c;
+}
+void kw_block_begins(Block* b) {
+    if (!b->checks) b->checks = new BlockChecks();
+    auto* c = (BlockChecks*)b->checks;
+    uint64_t cells = b->shared_bytes / b->launch->entry->shared_granule + 4;
+    c->wrote.assign(cells, 0);
+    c->read.assign(cells, 0);
+    c->epoch = 1;
+    c->tag = (uint32_t)(b->number % 65533) + 1;
+    c->synced = false;
+    c->copies.assign(b->warp_count, {});
+}
+void kw_block_ends(Block*) {}
+void kw_barrier_opens(Block* b, uint32_t) { ((BlockChecks*)b->checks)->epoch++; }
+uint64_t kw_shared_room(uint64_t bytes) { return 3 * bytes + 4096; }
+
+static uint32_t active(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
+
+static void count_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at) {
+    Launch* l = w->block->launch;
+    if (!l->site_counts || !mask) return;
+    uint64_t sectors[64 * 2];
+    int n = 0;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        for (uint64_t s = at[i] >> 5; s <= (at[i] + (uint64_t)size - 1) >> 5; s++) {
+            bool known = false;
+            for (int k = n - 1; k >= 0 && !known; k--) known = sectors[k] == s;
+            if (!known && n < 128) sectors[n++] = s;
+        }
+    }
+    uint64_t* c = l->site_counts + 4ull * site;
+    __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(c + 1, active(mask), __ATOMIC_RELAXED);
+    __atomic_fetch_add(c + 2, (uint64_t)n, __ATOMIC_RELAXED);
+    __atomic_fetch_add(c + 3, (active(mask) * (uint64_t)size + 31) / 32, __ATOMIC_RELAXED);
+}
+// Passes over 32 banks of four bytes: wide accesses go in two or four parts of the warp; equal words are had in one pass.
+static void count_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at) {
+    Launch* l = w->block->launch;
+    if (!l->site_counts || !mask) return;
+    int parts = size <= 4 ? 1 : size / 4;
+    if (parts > 4) parts = 4;
+    uint64_t passes = 0, least = 0;
+    for (int p = 0; p < parts; p++) {
+        uint32_t lanes = mask & (parts == 1 ? ~0u : ((1u << (32 / parts)) - 1) << (p * 32 / parts));
+        if (!lanes) continue;
+        uint32_t words[32][8], used[32] = {};
+        uint32_t most = 0;
+        for (uint32_t m = lanes; m; m &= m - 1) {
+            int i = __builtin_ctz(m);
+            uint64_t o = at[i] - (uint64_t)w->shared;
+            for (uint64_t x = o >> 2; x <= (o + (uint64_t)size - 1) >> 2; x++) {
+                uint32_t bank = x & 31;
+                bool known = false;
+                uint32_t have = used[bank] < 8 ? used[bank] : 8;
+                for (uint32_t k = 0; k < have && !known; k++) known = words[bank][k] == (uint32_t)x;
+                if (known) continue;
+                if (used[bank] < 8) words[bank][used[bank]] = (uint32_t)x;
+                if (++used[bank] > most) most = used[bank];
+            }
+        }
+        passes += most;
+        least++;
+    }
+    uint64_t* c = l->site_counts + 4ull * site;
+    __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
+    __atomic_fetch_add(c + 1, active(mask), __ATOMIC_RELAXED);
+    __atomic_fetch_add(c + 2, passes, __ATOMIC_RELAXED);
+    __atomic_fetch_add(c + 3, least, __ATOMIC_RELAXED);
+}
+
+enum Access { READ = 0, WRITE = 1, UPDATE = 2 };
+
+// The shadow of one lane's access to shared memory: 0 or the kind of the fault, and who the other was.
+KW_INLINE uint32_t shadow(BlockChecks* c, uint32_t warp, uint32_t first, uint32_t last, int access, uint32_t& other) {
+    uint32_t mine = c->epoch << 8 | warp;
+    for (uint32_t g = first; g <= last; g++) {
+        uint32_t wrote = c->wrote[g];
+        if (access != WRITE && !wrote) return F_UNINITIALISED;
+        if (wrote & PENDING && access != WRITE) { other = wrote & 31; return F_STALE_COPY; }
+        if (wrote >> 8 == c->epoch && (wrote & 31) != warp && !(access == UPDATE && wrote & ATOMIC)) { other = wrote & 31; return F_SHARED_RACE; }
+        if (access != READ) {
+            uint32_t read = c->read[g];
+            if (read >> 8 == c->epoch && (read & 63) != warp) { other = read & 63; return F_SHARED_RACE; }
+            c->wrote[g] = mine | (access == UPDATE ? ATOMIC : 0);
+        } else {
+            uint32_t read = c->read[g];
+            c->read[g] = read >> 8 == c->epoch && (read & 63) != warp ? c->epoch << 8 | MANY : mine;
+        }
+    }
+    return 0;
+}
+static uint32_t shared_access(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int access, bool counted = true) {
+    BlockChecks* c = checks_of(w);
+    uint64_t end = shared_end(w), base = (uint64_t)w->shared;
+    uint32_t granule = w->block->launch->entry->shared_granule, shift = (uint32_t)__builtin_ctz(granule), good = mask;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint64_t o = at[i] - base;
+        uint32_t kind = 0, other = 0;
+        if (o >= end || o + (uint64_t)size > end) kind = F_SHARED_BOUNDS;
+        else if (o & (uint64_t)(size - 1) && !(size & (size - 1))) kind = F_MISALIGNED;
+        else {
+            kind = shadow(c, w->index, (uint32_t)o >> shift, (uint32_t)(o + (uint64_t)size - 1) >> shift, access, other);
+            if (kind) {  // said once for a place: then it counts as this warp's
+                kw_fault(w, kind, site, i, o, other);
+                for (uint64_t g = o >> shift; g <= (o + (uint64_t)size - 1) >> shift; g++) c->wrote[g] = c->epoch << 8 | w->index, c->read[g] = 0;
+                continue;
+            }
+        }
+        if (kind) {
+            kw_fault(w, kind, site, i, o, other);
+            good &= ~(1u << i);
+        }
+    }
+    if (counted) count_shared(w, good, site, size, at);
+    return good;
+}
+
+static int range_of(Launch* l, uint64_t a, uint64_t size) {
+    uint64_t low = 0, high = l->range_count;
+    while (low < high) {
+        uint64_t mid = (low + high) / 2;
+        if (l->ranges[mid].begin <= a) low = mid + 1;
+        else high = mid;
+    }
+    return low && a + size <= l->ranges[low - 1].end ? (int)low - 1 : -1;
+}
+static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int access) {
+    if (!mask) return 0;
+    Launch* l = w->block->launch;
+    BlockChecks* c = checks_of(w);
+    uint64_t low = ~0ull, high = 0, any = 0;
+    for (int i = 0; i < 32; i++) {
+        uint64_t a = mask >> i & 1 ? at[i] : at[__builtin_ctz(mask)];
+        low = a < low ? a : low;
+        high = a > high ? a : high;
+        any |= a;
+    }
+    uint64_t base = (uint64_t)w->shared, local = (uint64_t)w->local;
+    if (low - base < w->block->shared_bytes && high - base < w->block->shared_bytes) return shared_access(w, mask, site, size, at, access);
+    if (low - local < 32ull * w->local_bytes && high - local < 32ull * w->local_bytes) return mask;
+    uint32_t good = mask;
+    if (any & (uint64_t)(size - 1) && !(size & (size - 1)))
+        for (uint32_t m = mask; m; m &= m - 1) {
+            int i = __builtin_ctz(m);
+            if (!(at[i] & (uint64_t)(size - 1))) continue;
+            kw_fault(w, F_MISALIGNED, site, i, at[i], 0);
+            good &= ~(1u << i);
+        }
+    if (l->range_count) {
+        const Range& r = l->ranges[c->last_range < l->range_count ? c->last_range : 0];
+        int range = low >= r.begin && high + (uint64_t)size <= r.end ? (int)c->last_range : range_of(l, low, high - low + (uint64_t)size);
+        auto* g = (GridChecks*)w->block->grid->checks;
+        uint32_t granule = l->entry->global_granule, shift = (uint32_t)__builtin_ctz(granule);
+        if (range >= 0) c->last_range = (uint64_t)range;
+        bool races = !c->synced && access != UPDATE;
+        if (access == UPDATE) c->synced = true;
+        for (uint32_t m = good; m; m &= m - 1) {
+            int i = __builtin_ctz(m);
+            int mine = range;
+            if (mine < 0) {
+                mine = range_of(l, at[i], (uint64_t)size);
+                if (mine < 0) {
+                    if (at[i] - base < shared_end(w) || at[i] - local < 32ull * w->local_bytes) continue;
+                    if (at[i] - (uint64_t)w->block->grid->workspace < sizeof w->block->grid->workspace) continue;
+                    kw_fault(w, F_OUT_OF_BOUNDS, site, i, at[i], (uint64_t)size);
+                    good &= ~(1u << i);
+                    continue;
+                }
+            }
+            uint32_t* cells = g->cells[(size_t)mine];
+            if (!cells || access == UPDATE) continue;
+            uint64_t o = at[i] - l->ranges[mine].begin;
+            for (uint64_t k = o >> shift; k <= (o + (uint64_t)size - 1) >> shift; k++) {
+                uint32_t cell = cells[k], wrote = cell & 0xffff, read = cell >> 16;
+                if (races && ((wrote && wrote != c->tag) || (access == WRITE && read && read != c->tag))) {
+                    kw_fault(w, F_GLOBAL_RACE, site, i, at[i], wrote);
+                    races = false;
+                }
+                uint32_t next = access == WRITE ? (cell & 0xffff0000u) | c->tag : (cell & 0xffff) | (read && read != c->tag ? 0xffffu : c->tag) << 16;
+                if (next != cell) cells[k] = next;
+            }
+        }
+    }
+    count_global(w, good, site, size, at);
+    return good;
+}
+
+static uint32_t check_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return global_access(w, mask, site, size, at, write ? WRITE : READ); }
+static uint32_t check_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return shared_access(w, mask, site, size, at, write ? WRITE : READ); }
+static uint32_t check_atomic(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int space) {
+    return space ? shared_access(w, mask, site, size, at, UPDATE) : global_access(w, mask, site, size, at, UPDATE);
+}
+static uint32_t check_local(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at) {
+    uint32_t good = mask;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint64_t o = at[i] - ((uint64_t)w->local + (uint64_t)i * w->local_bytes);
+        if (o + (uint64_t)size <= w->local_bytes && o < w->local_bytes) continue;
+        kw_fault(w, F_LOCAL_BOUNDS, site, i, o, 0);
+        good &= ~(1u << i);
+    }
+    return good;
+}
+static bool check_uniform(Warp* w, uint32_t mask, uint32_t site, int size, uint64_t address, int shared) {
+    uint64_t at[32];
+    int lane = __builtin_ctz(mask);
+    for (auto& a : at) a = address;
+    uint32_t one = 1u << lane;
+    return (shared ? shared_access(w, one, site, size, at, READ) : global_access(w, one, site, size, at, READ)) != 0;
+}
+
+extern "C" {
+// Copies wait for their wait: until then the place holds what it held, and reading it is a fault.
+void kw_copy_async(Warp* w, uint32_t mask, uint32_t site, int bytes, u32 s0, u32 s1, u64 a, u64 b, u64 c, u64 d, u32 n0, u32 n1) {
+    Addresses from(a, b, c, d), to(w->shared, s0, s1);
+    u32 given[2] = {n0, n1};
+    const uint32_t* n = (const uint32_t*)given;
+    BlockChecks* k = checks_of(w);
+    uint32_t reads = 0;
+    for (int i = 0; i < 32; i++) reads |= (uint32_t)(n[i] != 0) << i;
+    uint32_t good = shared_access(w, mask, site, bytes, to.at, WRITE, false);
+    uint32_t bad = 0;
+    for (int size = 1; size <= bytes; size++) {  // lanes by how much they read: nearly always all or nothing
+        uint32_t same = 0;
+        for (int i = 0; i < 32; i++) same |= (uint32_t)(n[i] == (uint32_t)size) << i;
+        same &= good & reads;
+        if (same) bad |= same & ~global_access(w, same, site, size == bytes ? bytes : 1, from.at, READ);
+    }
+    uint32_t shift = (uint32_t)__builtin_ctz(w->block->launch->entry->shared_granule);
+    for (uint32_t m = good & ~bad; m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        k->copies[w->index].open.push_back({to.at[i], from.at[i], (uint32_t)bytes, std::min(n[i], (uint32_t)bytes), site, (uint32_t)i});
+        uint64_t o = to.at[i] - (uint64_t)w->shared;
+        for (uint64_t g = o >> shift; g <= (o + (uint64_t)bytes - 1) >> shift; g++) k->wrote[g] |= PENDING;
+    }
+}
+void kw_copy_commit(Warp* w, uint32_t) {
+    WarpCopies& c = checks_of(w)->copies[w->index];
+    c.groups.push_back(std::move(c.open));
+    c.open.clear();
+}
+void kw_copy_wait(Warp* w, uint32_t mask, uint32_t groups, int all) {
+    if (all) kw_copy_commit(w, mask);
+    BlockChecks* k = checks_of(w);
+    WarpCopies& c = k->copies[w->index];
+    uint32_t shift = (uint32_t)__builtin_ctz(w->block->launch->entry->shared_granule);
+    size_t left = all ? 0 : groups;
+    if (c.groups.size() <= left) return;
+    size_t due = c.groups.size() - left;
+    for (size_t i = 0; i < due; i++)
+        for (const Copy& x : c.groups[i]) {
+            memcpy((void*)x.to, (const void*)x.from, x.given);
+            memset((void*)(x.to + x.given), 0, x.size - x.given);
+            uint64_t o = x.to - (uint64_t)w->shared;
+            for (uint64_t g = o >> shift; g <= (o + x.size - 1) >> shift; g++) k->wrote[g] = k->epoch << 8 | w->index;
+        }
+    c.groups.erase(c.groups.begin(), c.groups.begin() + (long)due);
+}
+}

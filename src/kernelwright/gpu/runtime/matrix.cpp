@@ -1,0 +1,140 @@
+// Products of small matrices. A fragment's register holds 32 lanes: lane 4r + q is row r, columns 2q and 2q + 1 (packed halves) or
+// column q (32-bit values). So accumulators are already row by row, and a product is: broadcast a's value within each group of
+// four lanes, repeat b's four columns in all groups, multiply and add.
+#include "kernel.h"
+
+#ifdef KW512
+template <int Q> KW_INLINE __m512 spread(__m512 a) { return (__m512)_mm512_shuffle_epi32((__m512i)a, (_MM_PERM_ENUM)(Q * 0x55)); }
+// Columns of b: `even`/`odd` hold the lanes' values of one k (n = lane / 4); out come, for each q, the four even and the four odd columns.
+struct Columns { __m128 even[4], odd[4]; };
+KW_INLINE void columns(__m512 low, __m512 high, float* out) {  // out: q-major, eight columns sorted even first
+    const __m512i first = _mm512_setr_epi32(0, 8, 16, 24, 4, 12, 20, 28, 1, 9, 17, 25, 5, 13, 21, 29);
+    const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(2));
+    _mm512_store_ps(out, _mm512_permutex2var_ps(low, first, high));
+    _mm512_store_ps(out + 16, _mm512_permutex2var_ps(low, second, high));
+}
+// c (even columns), d (odd columns) of eight rows, in two vectors each; `a` holds the rows' values for the four q.
+template <int Q> KW_INLINE void step(__m512 a_low, __m512 a_high, const float* b, __m512* c) {
+    __m512 even = _mm512_broadcast_f32x4(_mm_load_ps(b + 8 * Q)), odd = _mm512_broadcast_f32x4(_mm_load_ps(b + 8 * Q + 4));
+    __m512 x = spread<Q>(a_low), y = spread<Q>(a_high);
+    c[0] = _mm512_fmadd_ps(x, even, c[0]);
+    c[1] = _mm512_fmadd_ps(y, even, c[1]);
+    c[2] = _mm512_fmadd_ps(x, odd, c[2]);
+    c[3] = _mm512_fmadd_ps(y, odd, c[3]);
+}
+KW_INLINE void four_steps(const __m512* top, const __m512* bottom, const float* b, __m512* c) {
+    step<0>(top[0], top[1], b, c), step<0>(bottom[0], bottom[1], b, c + 4);
+    step<1>(top[0], top[1], b, c), step<1>(bottom[0], bottom[1], b, c + 4);
+    step<2>(top[0], top[1], b, c), step<2>(bottom[0], bottom[1], b, c + 4);
+    step<3>(top[0], top[1], b, c), step<3>(bottom[0], bottom[1], b, c + 4);
+}
+template <bool BF> KW_INLINE __m512 low_value(u32 x) {
+    return BF ? (__m512)(x << 16) : _mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)x));
+}
+template <bool BF> KW_INLINE __m512 high_value(u32 x) {
+    return BF ? (__m512)(x & 0xffff0000u) : _mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)(x >> 16)));
+}
+template <bool BF> KW_INLINE void product_16816(const u32* a, const u32* b, const u32* c, u32* d) {
+    alignas(64) float cols[2][32];
+    __m512 acc[8];
+    // registers c0, c1: rows 0-7, even and odd columns; c2, c3: rows 8-15
+    for (int i = 0; i < 8; i++) acc[i] = (__m512)c[i];
+    for (int h = 0; h < 2; h++) {  // k = 8h + 2q + parity
+        columns(low_value<BF>(b[2 * h]), low_value<BF>(b[2 * h + 1]), cols[0]);
+        columns(high_value<BF>(b[2 * h]), high_value<BF>(b[2 * h + 1]), cols[1]);
+        const u32 *top = a + 4 * h, *bottom = top + 2;
+        __m512 t0[2] = {low_value<BF>(top[0]), low_value<BF>(top[1])}, t1[2] = {low_value<BF>(bottom[0]), low_value<BF>(bottom[1])};
+        four_steps(t0, t1, cols[0], acc);
+        __m512 s0[2] = {high_value<BF>(top[0]), high_value<BF>(top[1])}, s1[2] = {high_value<BF>(bottom[0]), high_value<BF>(bottom[1])};
+        four_steps(s0, s1, cols[1], acc);
+    }
+    for (int i = 0; i < 8; i++) d[i] = (u32)acc[i];
+}
+extern "C" void kw_mma_16816_f16_f32(const u32* a, const u32* b, const u32* c, u32* d) { product_16816<false>(a, b, c, d); }
+extern "C" void kw_mma_16816_bf16_f32(const u32* a, const u32* b, const u32* c, u32* d) { product_16816<true>(a, b, c, d); }
+// tf32: only the upper 19 bits of a value are read.
+extern "C" void kw_mma_1688_tf32_f32(const u32* a, const u32* b, const u32* c, u32* d) {
+    alignas(64) float cols[32];
+    __m512 acc[8];
+    for (int i = 0; i < 8; i++) acc[i] = (__m512)c[i];
+    for (int h = 0; h < 2; h++) {
+        const u32 kept = b32(0xffffe000u);
+        columns((__m512)(b[2 * h] & kept), (__m512)(b[2 * h + 1] & kept), cols);
+        const u32 *top = a + 4 * h, *bottom = top + 2;
+        __m512 t[2] = {(__m512)(top[0] & kept), (__m512)(top[1] & kept)}, s[2] = {(__m512)(bottom[0] & kept), (__m512)(bottom[1] & kept)};
+        four_steps(t, s, cols, acc);
+    }
+    for (int i = 0; i < 8; i++) d[i] = (u32)acc[i];
+}
+#else
+extern "C" void kw_mma_16816_f16_f32(const u32* a, const u32* b, const u32* c, u32* d) {
+    kw_mma(nullptr, 0, 16, 8, 16, T_F16, T_F16, T_F32, T_F32, 0, a, b, c, d);
+}
+extern "C" void kw_mma_16816_bf16_f32(const u32* a, const u32* b, const u32* c, u32* d) {
+    kw_mma(nullptr, 0, 16, 8, 16, T_BF16, T_BF16, T_F32, T_F32, 0, a, b, c, d);
+}
+extern "C" void kw_mma_1688_tf32_f32(const u32* a, const u32* b, const u32* c, u32* d) {
+    kw_mma(nullptr, 0, 16, 8, 8, T_TF32, T_TF32, T_F32, T_F32, 0, a, b, c, d);
+}
+#endif
+
+static int bits_of_type(int type) {
+    switch (type) {
+        case T_F16: case T_BF16: return 16;
+        case T_U8: case T_S8: case T_E4M3: case T_E5M2: return 8;
+        case T_F64: return 64;
+        default: return 32;
+    }
+}
+static double value(const uint32_t* words, int type, int lane, int element) {
+    int bits = bits_of_type(type);
+    if (bits == 64) return ((const double*)words)[element * 32 + lane];
+    int each = 32 / bits;
+    uint32_t raw = words[element / each * 32 + lane] >> (bits * (element % each));
+    switch (type) {
+        case T_F16: return half_to_float((uint16_t)raw);
+        case T_BF16: return bf16_to_float((uint16_t)raw);
+        case T_TF32: return as_f32(raw & 0xffffe000u);
+        case T_E4M3: return e4m3_to_float((uint8_t)raw);
+        case T_E5M2: return e5m2_to_float((uint8_t)raw);
+        case T_S8: return (int8_t)raw;
+        case T_U8: return (uint8_t)raw;
+        case T_S32: return (int32_t)raw;
+        default: return as_f32(raw);
+    }
+}
+// Every shape of mma.sync whose rows are spread over groups of four lanes (all but m8n8k4 of halves).
+extern "C" void kw_mma(Warp*, uint32_t, int M, int N, int K, int ta, int tb, int td, int tc, int satfinite, const u32* a, const u32* b, const u32* c,
+                       u32* d) {
+    double A[16][64], B[64][8], C[16][8];
+    const uint32_t *wa = (const uint32_t*)a, *wb = (const uint32_t*)b, *wc = (const uint32_t*)c;
+    int bits = bits_of_type(ta), run = bits >= 32 ? 1 : 32 / bits;  // neighbours in k that one register of a lane holds
+    int halves = M / 8, chunk = 4 * run;                            // a register spans 8 rows and `chunk` of k
+    for (int lane = 0; lane < 32; lane++) {
+        int row = lane / 4, q = lane % 4;
+        for (int e = 0; e < M * K / 32; e++) {
+            int reg = e / run, k = reg / halves * chunk + q * run + e % run, m = row + 8 * (reg % halves);
+            A[m][k] = value(wa, ta, lane, e);
+        }
+        for (int e = 0; e < K * N / 32; e++) {
+            int reg = e / run, k = reg * chunk + q * run + e % run;
+            B[k][row] = value(wb, tb, lane, e);
+        }
+        for (int e = 0; e < M * N / 32; e++) C[row + 8 * (e / 2)][2 * q + e % 2] = value(wc, tc, lane, e);
+    }
+    for (int lane = 0; lane < 32; lane++)
+        for (int e = 0; e < M * N / 32; e++) {
+            int m = lane / 4 + 8 * (e / 2), n = 2 * (lane % 4) + e % 2;
+            double sum = td == T_F64 ? C[m][n] : 0;
+            for (int k = 0; k < K; k++) sum = td == T_F64 ? fma(A[m][k], B[k][n], sum) : sum + A[m][k] * B[k][n];
+            if (td != T_F64) sum += C[m][n];
+            uint32_t* out = (uint32_t*)d;
+            if (td == T_F64) ((double*)d)[e * 32 + lane] = sum;
+            else if (td == T_S32) {
+                int64_t x = (int64_t)sum;
+                if (satfinite) x = x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : x;
+                out[e * 32 + lane] = (uint32_t)x;
+            } else if (td == T_F16) ((uint16_t*)out)[e / 2 * 64 + lane * 2 + e % 2] = float_to_half((float)sum);
+            else out[e * 32 + lane] = bits_of((float)sum);
+        }
+}
