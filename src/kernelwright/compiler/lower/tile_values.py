@@ -7,6 +7,7 @@ is a list of effects in program order: stores, loops with their carried tiles, c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -160,3 +161,16 @@ class Block:
                 return True
             at = at.parent
         return False
+
+    def used(self) -> Iterator[Value]:
+        """The values that effects use directly, in program order, those of loops inside included."""
+        for effect in self.effects:
+            match effect:
+                case StoreEffect():
+                    yield from effect.operands
+                case MaterializeEffect():
+                    yield effect.value
+                case LoopEffect():
+                    for item in effect.carried:
+                        yield from (value for value in (item.initial, item.final) if value is not None)
+                    yield from effect.body.used()

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kernelwright.compiler.backends.cuda_c.aot import NVCC
 from kernelwright.compiler.language import language
+from kernelwright.compiler.offdevice.nvcc import NVCC
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge, Status, Verdict
 from kernelwright.sketch.parse import parse

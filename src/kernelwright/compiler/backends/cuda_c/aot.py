@@ -7,7 +7,6 @@ with the small stand-in of that interface (emulator/device/torch), since only it
 from __future__ import annotations
 
 import re
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from kernelwright.compiler.backends.cuda_c.builds import real_run
 from kernelwright.compiler.backends.cuda_c.emulator import build as emulator
 from kernelwright.compiler.backends.cuda_c.emulator.library import Launched
 from kernelwright.compiler.language import CompileFailed
+from kernelwright.compiler.offdevice.nvcc import NVCC, first_error, read_ptxas
 
 SECONDS = 240.0
 OLD_CUB = re.compile(r"\bcub::(Sum|Max|Min|Difference|Equality|Inequality)\b")
@@ -38,14 +38,6 @@ using Inequality = ::cuda::std::not_equal_to<>;
 that are compiled with their successors under the old names."""
 
 
-def find_nvcc() -> str | None:
-    """The real compiler, found before anything is redirected."""
-    found = shutil.which("nvcc")
-    places = [found, "/usr/local/cuda/bin/nvcc", *map(str, sorted(Path("/usr/local").glob("cuda*/bin/nvcc"), reverse=True))]
-    return next((place for place in places if place and Path(place).exists()), None)
-
-
-NVCC = find_nvcc()
 HAS_CUBLAS = any(
     (place / "include" / "cublas_v2.h").exists()
     for place in (Path(NVCC or "/").resolve().parent.parent, Path("/usr/local/cuda"))
@@ -97,32 +89,6 @@ def _stand_in(work: Path) -> Path:
     return place
 
 
-def read_ptxas(said: str) -> dict[str, dict[str, int]]:
-    """The figures of each entry function by its mangled name."""
-    found: dict[str, dict[str, int]] = {}
-    name = ""
-    for line in said.splitlines():
-        entry = re.search(r"Compiling entry function '(\S+)'", line)
-        if entry:
-            name = entry.group(1)
-            found[name] = {"registers": 0, "shared_memory": 0, "spills": 0}
-            continue
-        properties = re.search(r"Function properties for (\S+)", line)
-        if properties:
-            name = properties.group(1)
-        if name not in found:
-            continue
-        spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line)
-        if spilled:
-            found[name]["spills"] = int(spilled.group(1)) + int(spilled.group(2))
-        used = re.search(r"Used (\d+) registers", line)
-        if used:
-            found[name]["registers"] = int(used.group(1))
-            shared = re.search(r"(\d+) bytes smem", line)
-            found[name]["shared_memory"] = int(shared.group(1)) if shared else 0
-    return found
-
-
 def _kernel(launch: Launched, figures: Mapping[str, Mapping[str, int]]) -> dict[str, Any] | None:
     """A launch with the figures of its kernel; of several instances of a template, the hungriest. A launch through a pointer names
     the pointer: then any kernel of the source may be meant."""
@@ -140,11 +106,3 @@ def _kernel(launch: Launched, figures: Mapping[str, Mapping[str, int]]) -> dict[
         "threads": launch.block[0] * launch.block[1] * launch.block[2],
         "blocks": launch.grid[0] * launch.grid[1] * launch.grid[2],
     }
-
-
-def first_error(said: str, path: str) -> str:
-    """nvcc's first error, with the author's line."""
-    for line in said.splitlines():
-        if re.search(r"\berror\b", line):
-            return re.sub(r"^\S*/", "", line.replace(path, "kernel.cu")).strip()
-    return said.strip()[-500:] or "nvcc failed without a word"

@@ -2,10 +2,11 @@
 
 1. `runtime`        what the judge's sandboxed process loads: TileLang made to interpret, the compiler for the target
 2. `launch`       what stands for a compiled kernel: arguments checked, outputs made, launches put down
-3. `interpreter`  statements of a PrimFunc: `expressions` (values over lanes), `tileops` (copies, products, reductions), `memory`,
-                  `races` (global memory that is read back with no barrier)
-4. `ahead`        launches → CUDA source → nvcc's figures
-5. `emit`         a sketch as a kernel file
+3. `interpreter`  statements of a PrimFunc: `expressions` (values over lanes), `tileops` (copies, products, reductions), `arrays`
+                  (memory), `races` (global memory that is read back with no barrier)
+4. `aot`            launches → CUDA source → nvcc's figures
+5. `emit`         a sketch as a kernel file: `kernel` (launches), `program` (tiles, loops and stores), `elements` (on the spot), `lines`,
+                  `op_table`; what tile programs share is in compiler/lower
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ from typing import Any
 import tilelang
 from tilelang import tvm
 
-from kernelwright.compiler.backends.cuda_c.aot import NVCC, first_error, read_ptxas
 from kernelwright.compiler.backends.tilelang.launch import RECORD, Launched
 from kernelwright.compiler.language import CompileFailed
+from kernelwright.compiler.offdevice.nvcc import NVCC, first_error, read_ptxas
 
 SECONDS = 240.0
 _Popen = subprocess.Popen

@@ -1,11 +1,11 @@
-"""A sketch as a TileLang kernel file: launches of all its kernels (blocks.py) inside the module file that GPU languages share."""
+"""A sketch as a TileLang kernel file: launches of all its kernels (kernel.py) inside the module file that GPU languages share."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from kernelwright.compiler.backends.tilelang.blocks import Launch, launches
+from kernelwright.compiler.backends.tilelang.kernel import Launch, launches
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower import gpu_module_file
 from kernelwright.compiler.lower.gpu_module_file import Call, Program

@@ -16,7 +16,7 @@ import numpy as np
 from tilelang import tvm  # tilelang puts its own TVM on the path
 
 from kernelwright.compiler.backends.tilelang.arrays import Array, Unknown, cast, floating, numpy_dtype
-from kernelwright.compiler.backends.triton.libdevice import FUNCTIONS
+from kernelwright.compiler.offdevice.libdevice import FUNCTIONS
 
 tirx: Any = tvm.tirx
 Run = Callable[[], Any]

@@ -1,8 +1,7 @@
 """Lines of a TileLang kernel while they are written: expressions of one element inside `T.Parallel` loops.
 
-Triton's writer (compiler/backends/triton/lines.py) keeps the dimensions that an expression has; here its text is one element of
-it, and the loop over
-its dimensions is put around the statement that stores it. Names are written where they are first needed and end with that loop.
+The text of an expression is one element of the tile over its dimensions, and the loop over those is put around the statement that
+stores it. Names are written where they are first needed and end with that loop.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kernelwright.compiler.backends.triton.lines import Expr, Frame, Writer
+from kernelwright.compiler.lower.tile_programs.lines import Expr, Frame, Writer
 from kernelwright.sketch.index import Opaque, Poly, Ranges
 from kernelwright.sketch.nodes import DType
 
@@ -24,10 +23,9 @@ class ElementWriter(Writer):
     """Writes statements about elements."""
 
     def __init__(self, ranges: Ranges) -> None:
-        super().__init__(ranges)
+        super().__init__(ranges, TAKEN)
         self.frames = [Frame(BODY)]
         self.allocations: list[str] = []
-        self.taken |= set(TAKEN)
 
     def named(self, expr: Expr, hint: str = "t") -> Expr:
         if _SHORT.fullmatch(expr.text):
@@ -48,11 +46,11 @@ class ElementWriter(Writer):
 
     def index(self, p: Poly) -> Expr:
         """A polynomial of positions; its text may use names of the loop it stands in."""
-        return Expr(f"({self._poly(p, ())})" if len(p.terms) > 1 else self._poly(p, ()), self.dims_of(p), DType.i32, self.depth)
+        return Expr(f"({self.place(p, ())})" if len(p.terms) > 1 else self.place(p, ()), self.dims_of(p), DType.i32, self.depth)
 
-    def _quotient(self, atom: Opaque) -> Expr:
+    def quotient(self, atom: Opaque) -> Expr:
         whole = Poly((((atom,), 1),))
-        left, right = self._poly(atom.left, ()), self._poly(atom.right, ())
+        left, right = self.place(atom.left, ()), self.place(atom.right, ())
         text = f"T.{atom.op}({left}, {right})" if atom.op in ("min", "max") else f"(({left}) {atom.op} ({right}))"
         return Expr(text, self.dims_of(whole), DType.i32, self.depth)
 

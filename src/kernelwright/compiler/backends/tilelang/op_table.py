@@ -12,6 +12,7 @@ from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
+LANGUAGE = "TileLang"
 _LANGUAGE = {
     "exp": "T.exp", "exp2": "T.exp2", "log": "T.log", "log2": "T.log2", "log10": "T.log10", "sin": "T.sin", "cos": "T.cos",
     "tan": "T.tan", "sinh": "T.sinh", "cosh": "T.cosh", "tanh": "T.tanh", "atan": "T.atan", "erf": "T.erf", "floor": "T.floor",
@@ -47,6 +48,16 @@ def cast(x: str, source: DType, goal: DType) -> str:
     if goal is DType.bool:
         return f"({x} != {number(0, source)})"
     return f'T.cast({x}, "{goal.torch_name}")'
+
+
+def where(test: str, a: str, b: str) -> str:
+    """A choice."""
+    return f"T.if_then_else({test}, {a}, {b})"
+
+
+def bitcast(x: str, goal: DType) -> str:
+    """The same bits, read as another dtype."""
+    return f'T.reinterpret({x}, "{goal.torch_name}")'
 
 
 def unary(op: str, x: str, dtype: DType) -> str:

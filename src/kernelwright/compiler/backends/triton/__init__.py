@@ -2,10 +2,10 @@
 
 1. `runtime`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
 2. `copies`       two copies of Triton in one process: one interprets, one compiles
-3. `interpreter`  the patched interpreter: `halves` (bf16), `reductions`, `memory` (bounds), `libdevice`, `driver`
-4. `ahead`        launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
-5. `emit`         a sketch as a kernel file: `launch` (grids), `plan` (block dimensions), `program` (loops and stores), `heavy`
-                  (reductions, products, scans, sorts), `tiles` (elements on the spot), `lines`, `words`
+3. `interpreter`  the patched interpreter: `bf16`, `reductions`, `checked_memory` (bounds), `driver`
+4. `aot`            launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
+5. `emit`         a sketch as a kernel file: `kernel` (launches), `program` (loops and stores), `registers` (reductions, products,
+                  scans, sorts), `elements` (on the spot), `lines`, `op_table`; what tile programs share is in compiler/lower
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from kernelwright.compiler.backends.triton.launch import Launch, launches
+from kernelwright.compiler.backends.triton.kernel import Launch, launches
 from kernelwright.compiler.backends.triton.op_table import HELPERS
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower import gpu_module_file

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.backends.triton import bf16, checked_memory, driver, fast_interpreter, libdevice, reductions
+from kernelwright.compiler.backends.triton import bf16, checked_memory, driver, fast_interpreter, reductions
 from kernelwright.compiler.backends.triton.copies import INTERPRETING
 from kernelwright.compiler.language import CompileFailed
+from kernelwright.compiler.offdevice import libdevice
 from kernelwright.compiler.offdevice.redirect import require_device
 
 _triton = INTERPRETING["triton"]

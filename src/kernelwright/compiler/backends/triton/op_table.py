@@ -12,6 +12,8 @@ from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
+LANGUAGE = "Triton"
+
 TYPE = {dtype: f"tl.{dtype.torch_name}" for dtype in DType} | {DType.bool: "tl.int1"}
 
 _LANGUAGE = {
@@ -51,6 +53,16 @@ def cast(x: str, source: DType, goal: DType) -> str:
     if goal in (DType.i8, DType.u8, DType.i16) and source in FLOATS:
         return f"{x}.to(tl.int32).to({TYPE[goal]})"
     return f"{x}.to({TYPE[goal]})"
+
+
+def where(test: str, a: str, b: str) -> str:
+    """A choice."""
+    return f"tl.where({test}, {a}, {b})"
+
+
+def bitcast(x: str, goal: DType) -> str:
+    """The same bits, read as another dtype."""
+    return f"{x}.to({TYPE[goal]}, bitcast=True)"
 
 
 def unary(op: str, x: str, dtype: DType) -> str:

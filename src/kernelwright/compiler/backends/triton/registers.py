@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from kernelwright.compiler.backends.triton import op_table
-from kernelwright.compiler.backends.triton.lines import Expr, Name
-from kernelwright.compiler.backends.triton.plan import DEPTH
-from kernelwright.compiler.backends.triton.tiles import Index, Kept, Tiles, extents
+from kernelwright.compiler.backends.triton.elements import Elements
+from kernelwright.compiler.lower.tile_programs.elements import Tile, extents, index_at
+from kernelwright.compiler.lower.tile_programs.lines import Expr, Name
+from kernelwright.compiler.lower.tile_programs.survey import DOT_TYPES
 from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import SketchError
@@ -26,34 +27,10 @@ REDUCTIONS = {
     "min": "tl.min({0}, axis={1})",
 }
 STEPS = {"sum": "{0} + {1}", "prod": "{0} * {1}", "max": "maximum", "min": "minimum"}
-DOT_TYPES = frozenset({DType.f32, DType.f16, DType.bf16, DType.f64, DType.i8})
 
 
-class Heavy(Tiles):
-    """Makes register tiles."""
-
-    def keeps(self, axes: Sequence[str], dims: tuple[str, ...]) -> None:
-        """Puts down a tile that lives in registers."""
-        if self.survey is not None:
-            self.survey.kept |= {dim for dim in axes if dim}
-            self.survey.blocks.append(dims)
-
-    def prepare(self, *values: Value) -> None:
-        """Makes all register tiles that these values need, before a loop opens in which they would be made again and again."""
-        seen: set[int] = set()
-        stack = list(values)
-        while stack:
-            value = stack.pop()
-            if value.id in seen:
-                continue
-            seen.add(value.id)
-            place = self.register(value)
-            if place is None:
-                stack.extend(value.operands)
-            elif place not in self.kept:
-                if value.op == "stored":
-                    raise SketchError(f"{value.data.name} is read before its loop")
-                self.heavy(value)
+class Registers(Elements):
+    """Makes tiles in registers."""
 
     def walks(self, dims: Sequence[str]) -> Callable[[], None]:
         """Opens a loop over each of these dimensions; the function that is returned closes them."""
@@ -73,64 +50,39 @@ class Heavy(Tiles):
 
         return close
 
-    def heavy(self, value: Value) -> Kept:
-        self.prepare(*value.operands)
-        match value.op:
-            case "reduce":
-                made = self._reduce(value)
-            case "gemm":
-                made = self._gemm(value)
-            case "scan":
-                made = self._scan(value)
-            case "argsort":
-                made = self._argsort(value)
-            case _:
-                made = self._now(value)
-        place = self.register(value)
-        self.kept[place] = made
-        return made
-
-    def _keep(self, text: str, value: Value, axes: tuple[str, ...], dims: tuple[str, ...]) -> Kept:
+    def _keep(self, text: str, value: Value, axes: tuple[str, ...], dims: tuple[str, ...]) -> Tile:
         name = self.out.fresh(
             value.name or {"reduce": "total", "gemm": "product", "scan": "running", "argsort": "order"}.get(value.op, "tile")
         )
         self.out.line(f"{name} = {text}")
-        return Kept(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
+        return Tile(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
 
-    def _axes(self, value: Value) -> tuple[str, ...]:
-        return tuple(self.dimension(f"v{value.id}_{axis}", extent) for axis, extent in enumerate(extents(value)))
+    def own(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """The dimensions of a tile in registers."""
+        return self.out.sorted([*(dim for dim in axes if dim), *self.lanes])
 
-    def _now(self, value: Value) -> Kept:
+    def loaded(self, value: Value) -> Tile:
         """A load of a tensor that is also written: read now."""
-        axes = self._axes(value)
-        dims = self.out.sorted([*(dim for dim in axes if dim), *self.lanes])
-        self.keeps(axes, dims)
-        expr = self._load(value, _index(axes))
+        axes = self.axes_of(value)
+        dims = self.own(axes)
+        expr = self.load(value, index_at(axes))
         return self._keep(self.out.filled(expr, dims) if dims else expr.text, value, axes, dims)
 
     # ------------------------------------------------------------ reductions
 
-    def _reduce(self, value: Value) -> Kept:
-        op, chosen = value.data
+    def reduce(self, value: Value) -> Tile:
+        op, _ = value.data
         x = value.args[0]
-        shape = extents(x)
-        axes = self._axes(value)
-        inner = {axis: self.dimension(f"r{value.id}_{axis}", shape[axis]) for axis in chosen}
-        own = [dim for dim in inner.values() if dim]
-        result = self.out.sorted([*(dim for dim in axes if dim), *self.lanes])
+        axes, own, index = self.reduced_axes(value)
+        result = self.own(axes)
         dims = self.out.sorted([*result, *own])
-        if self.survey is not None:
-            self.survey.inner |= set(own)
-            self.survey.blocks.append(dims)
-            self.keeps(axes, result)
-        index = tuple(poly(inner.get(axis) or dim) if (inner.get(axis) or dim) else poly(0) for axis, dim in enumerate(axes))
         start, dtype = neutral(op, value.dtype), value.dtype
         if op in ("any", "all"):
             op, dtype = ("max", DType.i32) if op == "any" else ("min", DType.i32)
         walked = [dim for dim in own if self.out.dims[dim].walk == "loop"]
         if not walked:
             expr = self._guarded(self._counted(self.of(x, index), dtype), own, start, dtype)
-            text, left = self._fold(op, self.out.filled(expr, dims), dims, own, dtype), result
+            text, left = self._reduced(op, self.out.filled(expr, dims), dims, own, dtype), result
         else:
             total = self.out.fresh(value.name or "total")
             self.out.line(f"{total} = tl.full({self.out.sizes(dims)}, {op_table.number(start, dtype)}, {op_table.TYPE[dtype]})")
@@ -140,13 +92,13 @@ class Heavy(Tiles):
             step = STEPS[op] if "{" in STEPS[op] else op_table.binary(STEPS[op], "{0}", "{1}", dtype)
             self.out.line(f"{total} = {self.out.filled(self.out.apply(step, [held, expr], dtype), dims)}")
             close()
-            text, left = self._fold(op, total, dims, own, dtype), result
+            text, left = self._reduced(op, total, dims, own, dtype), result
         if value.dtype is DType.bool:
             text = f"({text}) != 0"
         return self._keep(text, value, axes, left)
 
     def _counted(self, expr: Expr, dtype: DType) -> Expr:
-        return self.out.apply("{0}.to(tl.int32)", [self._typed(expr)], dtype) if expr.dtype is DType.bool else expr
+        return self.out.apply("{0}.to(tl.int32)", [self.typed(expr)], dtype) if expr.dtype is DType.bool else expr
 
     def _guarded(self, expr: Expr, dims: Sequence[str], start: float | int | bool, dtype: DType) -> Expr:
         """Positions beyond the extent count as the neutral element."""
@@ -158,7 +110,7 @@ class Heavy(Tiles):
         text = f"tl.where({self.mask(tests, every)}, {self.out.shaped(expr, every)}, {op_table.number(start, dtype)})"
         return self.out.named(Expr(text, every, dtype, level))
 
-    def _fold(self, op: str, text: str, dims: tuple[str, ...], own: Sequence[str], dtype: DType) -> str:
+    def _reduced(self, op: str, text: str, dims: tuple[str, ...], own: Sequence[str], dtype: DType) -> str:
         """Reduces over the dimensions `own` of a tensor over `dims`."""
         if dtype in FLOATS and op in ("max", "min"):
             pattern = f"tl.reduce({{0}}, {{1}}, _{op}imum)"
@@ -172,19 +124,13 @@ class Heavy(Tiles):
 
     # ------------------------------------------------------------ products
 
-    def _gemm(self, value: Value) -> Kept:
+    def gemm(self, value: Value) -> Tile:
         a, b, *rest = value.args
-        depth = extents(a)[-1]
-        axes = self._axes(value)
+        axes, inner = self.product_axes(value)
+        self.distinct(axes, inner)
         *batch, rows, columns = axes
-        inner = self.dimension(f"k{value.id}", depth)
-        named = [dim for dim in axes if dim]
-        dims = self.out.sorted([*named, *self.lanes])
+        dims = self.own(axes)
         dot = bool(rows and columns and inner) and a.dtype in DOT_TYPES and not self.lanes and all(batch)
-        if self.survey is not None:
-            self._survey_gemm(value, dot, axes, inner)
-        elif len(set(named)) < len(named) or (inner and inner in named):
-            raise SketchError("two axes of a product are one dimension")
         start = self._filled_start(value, rest, axes, dims)
         name = self.out.fresh(value.name or "product")
         self.out.line(f"{name} = {start}")
@@ -198,7 +144,7 @@ class Heavy(Tiles):
             if axes == dims and value.dtype in (DType.f32, DType.i32, DType.f64):
                 self.out.line(f"{name} = tl.dot({texts[0]}, {texts[1]}, {name}{precision}{kind})")
             else:
-                text = self._turned(f"tl.dot({texts[0]}, {texts[1]}{precision}{kind})", axes, dims)
+                text = self._transposed(f"tl.dot({texts[0]}, {texts[1]}{precision}{kind})", axes, dims)
                 self.out.line(f"{name} = {name} + ({text}).to({op_table.TYPE[value.dtype]})")
         else:
             wide = [self.out.apply(f"{{0}}.to({op_table.TYPE[value.dtype]})", [side], value.dtype) for side in (left, right)]
@@ -210,32 +156,15 @@ class Heavy(Tiles):
                 text = self.out.filled(product, dims)
             self.out.line(f"{name} = {name} + {text}")
         walked()
-        return Kept(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
-
-    def _survey_gemm(self, value: Value, dot: bool, axes: tuple[str, ...], inner: str) -> None:
-        assert self.survey is not None
-        survey = self.survey
-        named = [dim for dim in axes if dim]
-        if inner:
-            survey.inner.add(inner)
-            if dot:
-                survey.wants[inner] = DEPTH if value.args[0].dtype in (DType.f32, DType.f64) else 4 * DEPTH
-        survey.kept |= set(named)
-        survey.blocks.append(self.out.sorted([*named, *self.lanes]))
-        if dot:
-            survey.dots |= {*axes[-2:], inner}
-            if value.args[0].dtype in (DType.f32, DType.f64):
-                survey.exact |= set(axes[-2:])
-        else:
-            survey.blocks.append(self.out.sorted([*named, *([inner] if inner else []), *self.lanes]))
+        return Tile(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
 
     def _filled_start(self, value: Value, rest: Sequence[Value], axes: tuple[str, ...], dims: tuple[str, ...]) -> str:
         zero = Expr(op_table.number(0, value.dtype), (), value.dtype, 0)
-        first = self.of(rest[0], _index(axes)) if rest else zero
-        return self.out.filled(first, dims) if dims else self._typed(first).text
+        first = self.of(rest[0], index_at(axes)) if rest else zero
+        return self.out.filled(first, dims) if dims else self.typed(first).text
 
     def _operand(self, value: Value, axes: tuple[str, ...], inner: str) -> Expr:
-        expr = self._typed(self.of(value, _index(axes)))
+        expr = self.typed(self.of(value, index_at(axes)))
         return self._guarded(expr, [inner] if inner and not self._masked(value) else [], 0, value.dtype)
 
     def _masked(self, value: Value) -> bool:
@@ -248,35 +177,26 @@ class Heavy(Tiles):
         """An operand of `tl.dot` with its axes in this order."""
         dims = self.out.sorted(order)
         text = self.out.named(Expr(self.out.filled(expr, dims), dims, expr.dtype, self.out.depth)).text
-        return self._turned(text, dims, order)
+        return self._transposed(text, dims, order)
 
     @staticmethod
-    def _turned(text: str, have: tuple[str, ...], want: tuple[str, ...]) -> str:
+    def _transposed(text: str, have: tuple[str, ...], want: tuple[str, ...]) -> str:
         if have == want:
             return text
         return f"tl.trans({text})" if len(want) == 2 else f"tl.permute({text}, {[have.index(dim) for dim in want]})"
 
     # ------------------------------------------------------------ order
 
-    def _row(self, value: Value, axis: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Dimensions of a tile whose axis must lie in the block as a whole."""
-        axes = self._axes(value)
-        dims = self.out.sorted([*(dim for dim in axes if dim), *self.lanes])
-        self.keeps(axes, dims)
-        if self.survey is not None and axes[axis]:
-            self.survey.whole.add(axes[axis])
-            self.survey.along.add(axes[axis])
-        return axes, dims
-
-    def _scan(self, value: Value) -> Kept:
+    def scan(self, value: Value) -> Tile:
         op, axis, reverse, exclusive = value.data
         x = value.args[0]
-        axes, dims = self._row(value, axis)
-        index = _index(axes)
+        axes = self.axes_of(value)
+        dims = self.own(axes)
+        index = index_at(axes)
         start = -float("inf") if op == "logsumexp" else neutral(op, value.dtype)
         if not axes[axis]:
             expr = Expr(op_table.number(start, value.dtype), (), value.dtype, 0) if exclusive else self.of(x, index)
-            return self._keep(self.out.filled(expr, dims) if dims else self._typed(expr).text, value, axes, dims)
+            return self._keep(self.out.filled(expr, dims) if dims else self.typed(expr).text, value, axes, dims)
         own = axes[axis]
         if exclusive:
             # The neighbour, or at the end the element itself, which is replaced below: nothing outside is read.
@@ -305,13 +225,14 @@ class Heavy(Tiles):
         text = f"tl.where({self.out.condition(test, every)}, {self.out.shaped(expr, every)}, {op_table.number(start, dtype)})"
         return self.out.named(Expr(text, every, dtype, max(expr.level, self.out.level_of(test))))
 
-    def _argsort(self, value: Value) -> Kept:
+    def argsort(self, value: Value) -> Tile:
         """Sorts integers that hold the order of an element above its position: so the sort is stable and gives positions."""
         axis, descending = value.data
         x = value.args[0]
         if x.dtype in (DType.f64, DType.i64):
             raise SketchError(f"Triton sorts 32-bit elements, not {x.dtype}")
-        axes, dims = self._row(value, axis)
+        axes = self.axes_of(value)
+        dims = self.own(axes)
         own = axes[axis]
         if not own:
             return self._keep(
@@ -319,7 +240,7 @@ class Heavy(Tiles):
             )
         if dims[-1] != own:
             raise SketchError("Triton sorts along the last axis of a block")
-        expr = self._typed(self.of(x, _index(axes)))
+        expr = self.typed(self.of(x, index_at(axes)))
         wide = "{0}.to(tl.float32)" if x.dtype in FLOATS else "{0}.to(tl.int32)"
         key = self.out.apply(f"_order({wide})" if x.dtype in FLOATS else wide, [expr], DType.i32)
         if descending:
@@ -328,7 +249,3 @@ class Heavy(Tiles):
         packed = self.out.apply("({0}.to(tl.int64) << 32) | {1}.to(tl.int64)", [key, place], DType.i64)
         packed = self._guarded(packed, [own], 2**63 - 1, DType.i64)
         return self._keep(f"tl.sort({self.out.filled(packed, dims)}) & 0xFFFFFFFF", value, axes, dims)
-
-
-def _index(axes: Sequence[str]) -> Index:
-    return tuple(poly(dim) if dim else poly(0) for dim in axes)

@@ -1,7 +1,7 @@
 """Tiles of a TileLang block: reductions, products, scans and sorts as tile operations, carried tiles as fragments, stores.
 
-In: effects of a block (cfamily/values.py) and the plan of its dimensions. Out: the lines of a kernel's body. Products of fp32 tiles are
-three tensor-core products of their upper and lower halves, because T.gemm alone would multiply in tf32.
+In: effects of a block and the plan of its dimensions. Out: the lines of a kernel's body. Products of fp32 tiles are three tensor-core
+products of their upper and lower halves, because T.gemm alone would multiply in tf32.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 
 from kernelwright.compiler.backends.tilelang import op_table
 from kernelwright.compiler.backends.tilelang.elements import Elements
-from kernelwright.compiler.backends.triton.dots import _index
-from kernelwright.compiler.backends.triton.lines import Expr, Name
-from kernelwright.compiler.backends.triton.program import _outer_values
-from kernelwright.compiler.backends.triton.tiles import Index, Kept, extents, fitting
+from kernelwright.compiler.lower.element_index import Index, fitting
+from kernelwright.compiler.lower.tile_programs.elements import Tile, extents, index_at
+from kernelwright.compiler.lower.tile_programs.lines import Expr, Name
+from kernelwright.compiler.lower.tile_programs.program import outer_values
 from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, StoreEffect, Value
 from kernelwright.core.dtypes import FLOATS
-from kernelwright.core.errors import SketchError
 from kernelwright.core.operations import neutral
 from kernelwright.sketch.index import Poly, poly, rejoined
 from kernelwright.sketch.nodes import DType
@@ -28,8 +27,10 @@ FRAGMENT_AXES = 5
 TENSOR_CORES = frozenset({DType.f32, DType.f16, DType.bf16})
 
 
-class Block(Elements):
+class Program(Elements):
     """Writes the effects of one block."""
+
+    barrier = "T.sync_threads()"
 
     # ------------------------------------------------------------ element statements
 
@@ -46,8 +47,8 @@ class Block(Elements):
     def tile(self, value: Value | None, hint: str, dims: tuple[str, ...], dtype: DType, kind: str = "fragment") -> str:
         return self.out.allocate(kind, (value.name if value is not None else "") or hint, dims, dtype.torch_name)
 
-    def kept_as(self, name: str, value: Value, axes: tuple[str, ...], dims: tuple[str, ...]) -> Kept:
-        return Kept(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
+    def tile_as(self, name: str, value: Value, axes: tuple[str, ...], dims: tuple[str, ...]) -> Tile:
+        return Tile(Expr(name, dims, value.dtype, self.out.depth), axes, extents(value))
 
     def axis_dims(self, axes: Sequence[str]) -> tuple[str, ...]:
         """Dimensions of a tile's buffer: lanes first, then its own axes in order."""
@@ -79,20 +80,17 @@ class Block(Elements):
 
     # ------------------------------------------------------------ tiles
 
-    def _now(self, value: Value) -> Kept:
-        axes = self._axes(value)
+    def loaded(self, value: Value) -> Tile:
+        axes = self.axes_of(value)
         dims = self.axis_dims(axes)
         name = self.tile(value, "tile", dims, value.dtype)
-        self.fill(name, dims, lambda: self._load(value, _index(axes)))
-        return self.kept_as(name, value, axes, dims)
+        self.fill(name, dims, lambda: self.load(value, index_at(axes)))
+        return self.tile_as(name, value, axes, dims)
 
-    def _reduce(self, value: Value) -> Kept:
-        op, chosen = value.data
+    def reduce(self, value: Value) -> Tile:
+        op, _ = value.data
         x, dtype, flag = value.args[0], value.dtype, value.dtype is DType.bool
-        axes = self._axes(value)
-        inner = {axis: self.dimension(f"r{value.id}_{axis}", extents(x)[axis]) for axis in chosen}
-        own = [dim for dim in inner.values() if dim]
-        index = tuple(poly(inner.get(axis) or dim) if (inner.get(axis) or dim) else poly(0) for axis, dim in enumerate(axes))
+        axes, own, index = self.reduced_axes(value)
         start = neutral(op, dtype)
         if op in ("any", "all"):
             op, dtype, start = ("max" if op == "any" else "min"), DType.i32, int(start)
@@ -122,13 +120,13 @@ class Block(Elements):
             close()
         else:
             self.fill(total, dims, element)
-        name = self._folded(op, total, dims, [dim for dim in dims if dim not in result], value, dtype)
+        name = self._reduced(op, total, dims, [dim for dim in dims if dim not in result], value, dtype)
         self.reduced[name] = self.sizes(dims)
         if flag:
             self.flags.add(name)
-        return self.kept_as(name, value, axes, result)
+        return self.tile_as(name, value, axes, result)
 
-    def _folded(
+    def _reduced(
         self, op: str, name: str, dims: tuple[str, ...], own: list[str], value: Value, dtype: DType
     ) -> str:  # fmt: skip
         """Reduces a fragment over dimensions, the last first."""
@@ -137,13 +135,13 @@ class Block(Elements):
             axis, left = dims.index(dim), tuple(other for other in dims if other != dim)
             smaller = self.tile(value, "total", left, dtype)
             if op == "prod" or dtype not in (DType.f32, DType.f64, DType.i32, DType.f16, DType.bf16):
-                self._fold_in_order(op, name, smaller, dims, dim, dtype)
+                self._reduce_in_order(op, name, smaller, dims, dim, dtype)
             else:
                 self.out.line(f"T.reduce_{op}({name}, {smaller}, dim={axis})")
             name, dims = smaller, left
         return name
 
-    def _fold_in_order(self, op: str, name: str, smaller: str, dims: tuple[str, ...], dim: str, dtype: DType) -> None:
+    def _reduce_in_order(self, op: str, name: str, smaller: str, dims: tuple[str, ...], dim: str, dtype: DType) -> None:
         """A reduction that TileLang lacks: one after another, through shared memory."""
         whole = self.out.allocate("shared", f"{name}_shared", dims, dtype.torch_name)
         self.out.line(f"T.copy({name}, {whole})")
@@ -156,14 +154,11 @@ class Block(Elements):
         self.fill(smaller, left, lambda: Expr(STEPS[op].format(f"{smaller}[{here}]", f"{whole}[{there}]"), left, dtype, 0))
         self.out.close(f"for {step} in T.serial({self.out.size(dim)}):")
 
-    def _gemm(self, value: Value) -> Kept:
+    def gemm(self, value: Value) -> Tile:
         a, b, *rest = value.args
-        axes = self._axes(value)
+        axes, inner = self.product_axes(value)
+        self.distinct(axes, inner)
         *batch, rows, columns = axes
-        inner = self.dimension(f"k{value.id}", extents(a)[-1])
-        named = [dim for dim in axes if dim]
-        if len(set(named)) < len(named) or (inner and inner in named):
-            raise SketchError("two axes of a product are one dimension")
         dims = self.axis_dims(axes)
         cores = bool(rows and columns and inner) and not any(batch) and not self.lanes and a.dtype in TENSOR_CORES
         cores = cores and b.dtype is a.dtype and value.dtype is DType.f32
@@ -182,17 +177,17 @@ class Block(Elements):
         else:
             self._multiply(value, acc, axes, dims, inner)
         close()
-        return self.kept_as(acc, value, axes, dims)
+        return self.tile_as(acc, value, axes, dims)
 
     def _accumulator(self, value: Value, rest: Sequence[Value], axes: tuple[str, ...], dims: tuple[str, ...]) -> str:
         if rest and rest[0].id in self.in_place.get(value.id, ()):
-            kept = self.kept[self.register(rest[0])]
-            if kept.expr.dims == dims:
-                self.out.known.pop(("exposed", kept.expr.text), None)
-                return kept.expr.text
+            tile = self.tiles[self.key(rest[0])]
+            if tile.expr.dims == dims:
+                self.out.known.pop(("exposed", tile.expr.text), None)
+                return tile.expr.text
         name = self.tile(value, "product", dims, value.dtype)
         if rest:
-            self.fill(name, dims, lambda: self.of(rest[0], _index(axes)))
+            self.fill(name, dims, lambda: self.of(rest[0], index_at(axes)))
         else:
             self.out.line(f"T.clear({name})")
         return name
@@ -206,22 +201,22 @@ class Block(Elements):
         """An operand in shared memory, its lower half if it is fp32, and whether it lies there transposed, as it does in global
         memory."""
         hint, kind = f"{value.name or hint}_shared", value.dtype.torch_name
-        source, order = self._box(value, _index(axes), dims, inner) or ("", dims)
+        source, order = self._box(value, index_at(axes), dims, inner) or ("", dims)
         name, low = self.out.allocate("shared", hint, order, kind), ""
         if value.dtype is DType.f32:
             zeros = [] if source else [inner]
-            low = self._halved(name, order, lambda: self.guarded(self.of(value, _index(axes)), zeros, 0, value.dtype))
+            low = self._halved(name, order, lambda: self.guarded(self.of(value, index_at(axes)), zeros, 0, value.dtype))
         elif source:
             self.out.line(f"T.copy({source}, {name})")
         else:
-            self.fill(name, dims, lambda: self.guarded(self.of(value, _index(axes)), [inner], 0, value.dtype))
+            self.fill(name, dims, lambda: self.guarded(self.of(value, index_at(axes)), [inner], 0, value.dtype))
         return name, low, order != dims
 
     def _box(self, value: Value, index: Index, dims: tuple[str, str], inner: str) -> tuple[str, tuple[str, str]] | None:
         """The corner of a box in global memory that is just this tile, and the order of its two dimensions there."""
-        while value.op in ("permute", "squeeze", "unsqueeze") and self.register(value) is None:
+        while value.op in ("permute", "squeeze", "unsqueeze") and not self.is_stored(value):
             value, index = value.args[0], self.viewed(value, index)
-        if value.op != "load" or self.register(value) is not None or value.data.pad:
+        if value.op != "load" or self.is_stored(value) or value.data.pad:
             return None
         tensor = self.tensors[value.data.tensor]
         if any(hasattr(axis, "indices") for axis in value.data.axes):
@@ -235,7 +230,7 @@ class Block(Elements):
         if any(self.out.dims_of(p) for p in rest):
             return None
         # Zeros must begin where the inner dimension ends: at the tensor's edge, or nowhere.
-        if any(guard not in set(self.outside(tensor, positions)) for guard in self.guards([inner])):
+        if any(guard not in set(self.outside(tensor.shape, positions)) for guard in self.guards([inner])):
             return None
         texts = [self.out.place(p, ()) for p in positions[:-2]]
         for p, dim in zip(rest, order, strict=True):
@@ -273,7 +268,7 @@ class Block(Elements):
 
         def element() -> Expr:
             left, right = (
-                op_table.cast(self.of(side, _index(at)).text, side.dtype, value.dtype)
+                op_table.cast(self.of(side, index_at(at)).text, side.dtype, value.dtype)
                 for side, at in ((a, (*batch, rows, inner)), (b, (*batch, inner, columns)))
             )
             product = self.guarded(
@@ -293,11 +288,11 @@ class Block(Elements):
 
     # ------------------------------------------------------------ order
 
-    def _scan(self, value: Value) -> Kept:
+    def scan(self, value: Value) -> Tile:
         op, axis, reverse, exclusive = value.data
         x = value.args[0]
-        axes = self._axes(value)
-        dims, own, index = self.axis_dims(axes), axes[axis], _index(axes)
+        axes = self.axes_of(value)
+        dims, own, index = self.axis_dims(axes), axes[axis], index_at(axes)
         start = -float("inf") if op == "logsumexp" else neutral(op, value.dtype)
         name = self.tile(value, "running", dims, value.dtype, "shared")
         self.shared.add(name)
@@ -316,7 +311,7 @@ class Block(Elements):
         self.fill(name, dims, element)
         if own:
             self._run_along(op, name, dims, own, reverse, value.dtype)
-        return self.kept_as(name, value, axes, dims)
+        return self.tile_as(name, value, axes, dims)
 
     def _run_along(self, op: str, name: str, dims: tuple[str, ...], own: str, reverse: bool, dtype: DType) -> None:
         if op == "sum" and len(dims) <= 2 and dtype is DType.f32:
@@ -343,20 +338,20 @@ class Block(Elements):
         self.out.close_around(left)
         self.out.close(f"for {step} in T.serial({size} - 1):")
 
-    def _argsort(self, value: Value) -> Kept:
+    def argsort(self, value: Value) -> Tile:
         """Every element counts how many stand before it; that is its place."""
         axis, descending = value.data
-        axes = self._axes(value)
+        axes = self.axes_of(value)
         dims, own = self.axis_dims(axes), axes[axis]
         x = value.args[0]
         name = self.out.allocate("shared", value.name or "order", dims, "int32")
         self.shared.add(name)
         if not own:
             self.fill(name, dims, lambda: Expr("0", (), DType.i32, 0))
-            return self.kept_as(name, value, axes, dims)
+            return self.tile_as(name, value, axes, dims)
         keys = self.out.allocate("shared", "keys", dims, x.dtype.torch_name)
         rank = self.out.allocate("fragment", "rank", dims, "int32")
-        self.fill(keys, dims, lambda: self.of(x, _index(axes)))
+        self.fill(keys, dims, lambda: self.of(x, index_at(axes)))
         self.fill(rank, dims, lambda: Expr("0", (), DType.i32, 0))
         label = self.out.label(own)
         other = self.out.fresh(f"{label}_at")
@@ -383,14 +378,14 @@ class Block(Elements):
         goal = ", ".join(its_place if dim == own else self.out.label(dim) for dim in dims)
         self.out.line(f"{name}[{goal}] = {label}")
         self.out.close_around(dims)
-        return self.kept_as(name, value, axes, dims)
+        return self.tile_as(name, value, axes, dims)
 
     # ------------------------------------------------------------ loops
 
     def loop(self, effect: LoopEffect) -> None:
-        self.prepare(*_outer_values(effect))
-        places = {item.name: self._start(item) for item in effect.carried}
-        start, stop, step = (self._scalar(p) for p in (effect.start, effect.stop, effect.step))
+        self.prepare(*outer_values(effect))
+        tiles = {item.name: self._start(item) for item in effect.carried}
+        start, stop, step = (self.scalar(p) for p in (effect.start, effect.stop, effect.step))
         trips = f"T.ceildiv({stop} - ({start}), {step})" if step != "1" else f"{stop} - ({start})" if start != "0" else stop
         if all(text.lstrip("-").isdigit() for text in (start, stop, step)):
             trips = str(max(0, -(-(int(stop) - int(start)) // int(step))))
@@ -398,52 +393,40 @@ class Block(Elements):
         name = self.out.fresh(effect.var)
         text = name if step == "1" else f"{name} * {step}"
         self.out.names[effect.var] = Name(text if start == "0" and step == "1" else f"({start} + {text})", (), self.out.depth)
-        self._carried(effect.carried, places)
+        self.carry(effect.carried, tiles)
         self.block(effect.body)
-        changed = [item for item in effect.carried if item.final is not None and item.final is not item.inside]
-        self.prepare(*(item.final for item in changed if item.final is not None))
-        self._turn([item for item in changed if not self._done(item, places)], places)
+        self._commit([item for item, final in self.changed(effect) if not self._done(final, tiles[item.name])], tiles)
         self.forget()
         self.out.close(f"for {name} in T.serial({trips}):")
-        self._carried(effect.carried, places)
+        self.carry(effect.carried, tiles)
 
-    def _done(self, item: Carried, places: dict[str, Kept]) -> bool:
+    def _done(self, final: Value, tile: Tile) -> bool:
         """Whether a product was added to the carried tile in place."""
-        assert item.final is not None
-        place = self.register(item.final)
-        return place in self.kept and self.kept[place].expr.text == places[item.name].expr.text
+        key = self.key(final)
+        return key in self.tiles and self.tiles[key].expr.text == tile.expr.text
 
-    def _carried(self, items: Sequence[Carried], places: dict[str, Kept]) -> None:
-        for item in items:
-            kept = places[item.name]
-            here = Expr(kept.expr.text, kept.expr.dims, kept.expr.dtype, self.out.depth)
-            self.kept["stored", item.storage.name] = Kept(here, kept.axes, kept.extents)
-
-    def _turn(self, changed: Sequence[Carried], places: dict[str, Kept]) -> None:
+    def _commit(self, changed: Sequence[Carried], tiles: dict[str, Tile]) -> None:
         """New values of carried tiles: all are made before the first is overwritten."""
         later = []
         for item in changed:
-            kept = places[item.name]
+            tile = tiles[item.name]
             final = item.final
             assert final is not None
-            name = kept.expr.text
+            name = tile.expr.text
             if len(changed) > 1:
-                name = self.out.allocate("fragment", f"{name}_next", kept.expr.dims, kept.expr.dtype.torch_name)
-                later.append(f"T.copy({name}, {kept.expr.text})")
-            index: Index = fitting(final, self._index(kept))
-            self.fill(name, kept.expr.dims, lambda final=final, index=index: self.of(final, index))  # type: ignore[misc]
-            self.out.known.pop(("exposed", kept.expr.text), None)
+                name = self.out.allocate("fragment", f"{name}_next", tile.expr.dims, tile.expr.dtype.torch_name)
+                later.append(f"T.copy({name}, {tile.expr.text})")
+            index: Index = fitting(final, index_at(tile.axes))
+            self.fill(name, tile.expr.dims, lambda final=final, index=index: self.of(final, index))  # type: ignore[misc]
+            self.out.known.pop(("exposed", tile.expr.text), None)
         for line in later:
             self.out.line(line)
 
-    def _start(self, item: Carried) -> Kept:
+    def _start(self, item: Carried) -> Tile:
         storage = item.storage
-        if any(extent.constant is None for extent in storage.shape):
-            raise SketchError(f"{item.name} has an extent that is known only at run time")
-        shape = tuple(int(extent.constant or 0) for extent in storage.shape)
-        axes = tuple(self.dimension(f"c_{storage.name}_{axis}", extent) for axis, extent in enumerate(shape))
+        axes, shape = self.carried_axes(item)
         dims = self.axis_dims(axes)
-        index = tuple(poly(dim) if dim else poly(0) for dim in axes)
+        index = index_at(axes)
         name = self.out.allocate("fragment", item.name, dims, storage.dtype.torch_name)
         initial = item.initial
         if initial is not None:
@@ -451,19 +434,11 @@ class Block(Elements):
             self.fill(name, dims, lambda: self.of(initial, fitting(initial, index)))
         else:
             self.out.line(f"T.clear({name})")
-        return Kept(Expr(name, dims, storage.dtype, self.out.depth), axes, shape)
+        return Tile(Expr(name, dims, storage.dtype, self.out.depth), axes, shape)
 
     # ------------------------------------------------------------ stores
 
-    seams: frozenset[str] = frozenset()
-    """Tensors that this kernel both writes and reads: what one thread wrote, others must see."""
-
-    def store(self, effect: StoreEffect) -> None:
-        super().store(effect)
-        if effect.tensor in self.seams:
-            self.out.line("T.sync_threads()")
-
-    def _store_at(self, effect: StoreEffect, index: Index, conditions: list[Poly]) -> None:
+    def store_at(self, effect: StoreEffect, index: Index, conditions: list[Poly]) -> None:
         tensor = self.tensors[effect.tensor]
         names = [dim for p in index for dim in self.out.dims_of(p)]
         close = self.walks([dim for dim in self.out.sorted(names) if self.out.dims[dim].walk == "loop"])
@@ -474,7 +449,7 @@ class Block(Elements):
             [*names, *value.dims, *(d for p in (*positions, *conditions) for d in self.out.dims_of(p)), *self.lanes]
         )
         # TileLang drops stores outside of a tensor; where the block ends before the tensor does, it must be said.
-        outside = set(self.outside(tensor, positions))
+        outside = set(self.outside(tensor.shape, positions))
         tests = [*conditions, *(guard for guard in self.guards(dims) if guard not in outside)]
         place = self.element(tensor, positions)
         text = self.truth(value)

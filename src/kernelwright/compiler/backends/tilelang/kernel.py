@@ -1,26 +1,24 @@
 """From one kernel of a sketch to TileLang kernels and how they are launched.
 
 In: a `nodes.Kernel` and its sketch. Out: `Launch`es in order: the text of a `@tilelang.jit` function without arguments, and the tensors
-that its kernel takes. How loops become grids, and how tiles are cut, is planned as for Triton (compiler/backends/triton/launch.py,
-plan.py).
+that its kernel takes. Loops become grids, and tiles are cut, as in all tile programs (compiler/lower/tile_programs).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kernelwright.compiler.backends.tilelang.lines import ElementWriter
-from kernelwright.compiler.backends.tilelang.tiles import Block
-from kernelwright.compiler.backends.triton import launch as triton
-from kernelwright.compiler.backends.triton import plan as planning
-from kernelwright.compiler.backends.triton.lines import Name
-from kernelwright.compiler.backends.triton.plan import Dim, Plan
-from kernelwright.compiler.backends.triton.tiles import TensorPlace
+from kernelwright.compiler.backends.tilelang.program import Program
 from kernelwright.compiler.lower.tile_graph import walk
-from kernelwright.compiler.lower.tile_values import Block as Effects
-from kernelwright.compiler.lower.tile_values import LoopEffect, MaterializeEffect, StoreEffect, Value
+from kernelwright.compiler.lower.tile_programs.elements import TensorPlace
+from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
+from kernelwright.compiler.lower.tile_programs.lines import Name
+from kernelwright.compiler.lower.tile_programs.plan import Plan
+from kernelwright.compiler.lower.tile_values import Block, Carried, LoopEffect, Value
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import Ranges, poly
+from kernelwright.sketch.index import Ranges
 
 THREADS = 128
 CORE = 32
@@ -39,43 +37,22 @@ class Launch:
 
 def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str]) -> list[Launch]:
     """All launches of one kernel of the sketch."""
-    found: list[Launch] = []
-    before: list[nodes.Statement] = []
-    alone: list[nodes.Statement] = []
-
-    def flush() -> None:
-        if any(triton._stores(statement) for statement in alone):
-            found.append(_Build(sketch, kernel, (*before, *alone), taken).made())
-        before.extend(statement for statement in alone if not triton._stores(statement))
-        alone.clear()
-
-    for statement in kernel.body:
-        if isinstance(statement, nodes.For) and statement.kind == "parallel":
-            flush()
-            found.append(_Build(sketch, kernel, (*before, statement), taken).made())
-        else:
-            alone.append(statement)
-    flush()
-    return found
+    return [_Build(sketch, kernel, body, taken).launch() for body in launch_bodies(kernel)]
 
 
-class _Build(triton._Build):
+class _Build(LaunchBuilder):
     """One launch in the making."""
 
-    def made(self) -> Launch:
-        plan = planning.make(self._survey())
-        lanes = self._lanes(plan)
-        if lanes:
-            plan = planning.make(self._survey())
-        survey = self._survey()
+    def launch(self) -> Launch:
+        plan, lanes, survey = self.planned()
         for name in survey.dots:
             if name in plan.of and plan.of[name].size < CORE:
                 plan.of[name].size = CORE
         block = self._written(plan, lanes)
         grid = 1
-        for trips in self._factors(plan, lanes).values():
+        for trips in self.factors(plan, lanes).values():
             grid *= trips
-        name = self._name()
+        name = self.name()
         tensors = self._tensors()
         sizes = block.out.constants
         heads = ", ".join(
@@ -97,21 +74,21 @@ class _Build(triton._Build):
         mentioned = [node for node in walk(self.inner) if isinstance(node, nodes.Load | nodes.Store)]
         return [(name, self.places[name]) for name in dict.fromkeys(node.tensor for node in mentioned)]
 
-    def _places(self) -> dict[str, TensorPlace]:
+    def tensor_places(self) -> dict[str, TensorPlace]:
         return {
             name: TensorPlace(name if name.isidentifier() else f"t_{name}", place.shape, place.strides, place.dtype)
-            for name, place in super()._places().items()
+            for name, place in super().tensor_places().items()
         }
 
-    def _written(self, plan: Plan, lanes: dict[str, int]) -> Block:
-        block = _Real(ElementWriter(Ranges(dict(self.ranges.known))), self.places, None)
+    def _written(self, plan: Plan, lanes: dict[str, int]) -> Program:
+        block = Program(ElementWriter(Ranges(dict(self.ranges.known))), self.places)
         block.plan, block.shared, block.flags, block.begins, block.reduced = plan, set(), set(), {}, {}
         block.in_place = _in_place(self.graph)
-        block.seams = frozenset(name for name in self.places if self.root[name] in self.written_too)
+        block.shared_tensors = self.shared_tensors()
         out = block.out
         out.taken |= {place.pointer for place in self.places.values()}
         starts: dict[str, str] = {}
-        factors = self._factors(plan, lanes)
+        factors = self.factors(plan, lanes)
         below = 1
         for number, (key, trips) in enumerate(reversed(factors.items())):
             quotient = "pid" if below == 1 else f"pid // {below}"
@@ -128,9 +105,7 @@ class _Build(triton._Build):
             text = starts.get(loop.var, "0")
             dims: tuple[str, ...] = ()
             if loop.var in lanes:
-                dim = Dim(f"lane_{loop.var}", loop.trips, lanes[loop.var], "grid")
-                out.dims[dim.name], out.order[dim.name] = dim, len(out.order)
-                out.ranges.known[dim.name] = (poly(0), poly(dim.extent - 1))
+                dim = self.add_lane(out, loop, lanes[loop.var])
                 label = out.label(dim.name)
                 text = f"({text} * {out.size(dim.name)} + {label})" if loop.var in starts else label
                 out.names[dim.name] = Name(text, (dim.name,), 0)
@@ -143,54 +118,35 @@ class _Build(triton._Build):
         return block
 
 
-class _Real(Block):
-    plan: Plan
-
-    def plan_of(self, name: str) -> Dim:
-        return self.plan.of[name]
-
-    def grid_start(self, dim: Dim) -> str:
-        key = dim.name.removeprefix("lane_") if dim.name.startswith("lane_") else dim.name
-        return f"{self.starts[key]} * {self.out.size(dim.name)}" if key in self.starts else "0"
-
-
 def _tuple(shape: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, shape or (1,)))}{',' if len(shape) < 2 else ''})"
 
 
-def _in_place(block: Effects) -> dict[int, tuple[int, ...]]:
+def _in_place(block: Block) -> dict[int, tuple[int, ...]]:
     """Products whose start is a carried tile that nothing else reads and that they become."""
     readers: dict[int, int] = {}
-    finals: set[tuple[int, int]] = set()
     seen: set[int] = set()
 
-    def look(value: Value | None) -> None:
-        if value is None:
-            return
+    def look(value: Value) -> None:
         readers[value.id] = readers.get(value.id, 0) + 1
         if value.id not in seen:
             seen.add(value.id)
             for operand in value.operands:
                 look(operand)
 
-    def visit(inner: Effects) -> None:
-        for effect in inner.effects:
-            if isinstance(effect, StoreEffect):
-                for operand in effect.operands:
-                    look(operand)
-            elif isinstance(effect, MaterializeEffect):
-                look(effect.value)
-            elif isinstance(effect, LoopEffect):
-                for item in effect.carried:
-                    look(item.initial)
-                    look(item.final)
-                    if item.final is not None and item.final.op == "gemm":
-                        finals.update((item.final.id, arg.id) for arg in item.final.args[2:] if arg is item.inside)
-                visit(effect.body)
+    for value in block.used():
+        look(value)
+    found = [(item.final.id, item.inside.id) for item in _carried(block) if item.final is not None and _adds_to(item)]
+    return {product: (start,) for product, start in found if readers.get(start) == 1 and readers.get(product) == 1}
 
-    visit(block)
-    found: dict[int, tuple[int, ...]] = {}
-    for product, start in finals:
-        if readers.get(start) == 1 and readers.get(product) == 1:
-            found[product] = (start,)
-    return found
+
+def _carried(block: Block) -> Iterator[Carried]:
+    for effect in block.effects:
+        if isinstance(effect, LoopEffect):
+            yield from effect.carried
+            yield from _carried(effect.body)
+
+
+def _adds_to(item: Carried) -> bool:
+    """Whether a carried tile becomes a product that starts from it."""
+    return item.final is not None and item.final.op == "gemm" and item.inside in item.final.args[2:]

@@ -1,0 +1,112 @@
+"""From one kernel of a sketch to Triton kernels and how they are launched.
+
+In: a `nodes.Kernel` and its sketch. Out: `Launch`es in order: the text of a `@triton.jit` function, the tensors it takes, its grid and
+options. Loops become grids, and tiles are cut, as in all tile programs (compiler/lower/tile_programs).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kernelwright.compiler.backends.triton.lines import TensorWriter
+from kernelwright.compiler.backends.triton.program import Program
+from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
+from kernelwright.compiler.lower.tile_programs.lines import Name
+from kernelwright.compiler.lower.tile_programs.plan import Plan
+from kernelwright.sketch import nodes
+from kernelwright.sketch.index import Ranges
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel function and its call."""
+
+    name: str
+    text: str
+    tensors: tuple[str, ...]
+    grid: int
+    warps: int
+    stages: int
+    once: bool
+    constants: tuple[tuple[str, int], ...] = ()
+
+
+def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str]) -> list[Launch]:
+    """All launches of one kernel of the sketch."""
+    return [_Build(sketch, kernel, body, taken).launch() for body in launch_bodies(kernel)]
+
+
+class _Build(LaunchBuilder):
+    """One launch in the making."""
+
+    def launch(self) -> Launch:
+        plan, lanes, _ = self.planned()
+        body, largest, dots, constants = self._write(plan, lanes)
+        grid = 1
+        for trips in self.factors(plan, lanes).values():
+            grid *= trips
+        name = self.name()
+        used = self.used()
+        parameters = [*(f"{tensor}_ptr" for tensor in used), *(f"{constant}: tl.constexpr" for constant in constants)]
+        head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
+        doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
+        warps = 4 if largest <= 2048 else 8 if largest <= 8192 or dots else 16
+        text = head + doc + "\n".join(body) + "\n"
+        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, tuple(constants.items()))
+
+    def _write(self, plan: Plan, lanes: dict[str, int]) -> tuple[list[str], int, bool, dict[str, int]]:
+        program = Program(TensorWriter(Ranges(dict(self.ranges.known))), self.places)
+        program.plan = plan
+        program.shared_tensors = self.shared_tensors()
+        self._enter(program, lanes, self.factors(plan, lanes))
+        program.block(self.graph)
+        lanes_size = 1
+        for size in lanes.values():
+            lanes_size *= size
+        body = program.out.frames[0].lines or ["    pass"]
+        dots = any("tl.dot(" in line for line in body)
+        return body, plan.largest * lanes_size, dots, program.out.constants
+
+    def _enter(self, program: Program, lanes: dict[str, int], factors: dict[str, int]) -> None:
+        """Program ids, parallel variables and lanes."""
+        out = program.out
+        out.taken |= {f"{name}_ptr" for name in self.places}
+        starts: dict[str, str] = {}
+        wide = any(_volume(place.shape) >= 2**31 for place in self.places.values())
+        if factors:
+            out.line(f"pid = tl.program_id(0){'.to(tl.int64)' if wide else ''}")
+            left = len(factors)
+            for key, trips in reversed(factors.items()):
+                left -= 1
+                if left == 0:
+                    starts[key] = "pid"
+                    continue
+                starts[key] = out.fresh(f"pid_{key}" if key in self.ranges.known else f"pid_{out.label(key)}")
+                out.line(f"{starts[key]} = pid % {trips}")
+                out.line(f"pid = pid // {trips}")
+        for loop in self.loops:
+            name = out.fresh(loop.var)
+            if loop.var in lanes:
+                dim = self.add_lane(out, loop, lanes[loop.var])
+                place, size = out.label(dim.name), out.size(dim.name)
+                base = f"{starts[loop.var]} * {size} + " if loop.var in starts else ""
+                out.line(f"{place} = {base}tl.arange(0, {size})")
+                out.names[dim.name] = Name(place, (dim.name,), 0)
+                program.lanes = (*program.lanes, dim.name)
+                text = place
+            else:
+                text = starts.get(loop.var, "0")
+            step, start = loop.step.constant, out.place(loop.start, ())
+            text = text if step == 1 else f"{text} * {step}"
+            out.line(f"{name} = {text}" if start == "0" else f"{name} = {start} + {text}")
+            out.names[loop.var] = Name(name, (f"lane_{loop.var}",) if loop.var in lanes else (), 0)
+            if loop.var in lanes and loop.var in starts and start == "0" and step is not None:
+                out.spread[loop.var] = (starts[loop.var], size, step)
+        program.starts = starts
+
+
+def _volume(shape: tuple[int, ...]) -> int:
+    total = 1
+    for extent in shape:
+        total *= extent
+    return total

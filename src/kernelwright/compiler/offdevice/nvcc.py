@@ -1,0 +1,54 @@
+"""The real nvcc where there is one, and what it says: the first error, and the figures of each kernel.
+
+Every language whose kernels become CUDA source has them compiled by it; nothing is executed and no GPU is needed.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+
+def find_nvcc() -> str | None:
+    """The real compiler, found before anything is redirected."""
+    found = shutil.which("nvcc")
+    places = [found, "/usr/local/cuda/bin/nvcc", *map(str, sorted(Path("/usr/local").glob("cuda*/bin/nvcc"), reverse=True))]
+    return next((place for place in places if place and Path(place).exists()), None)
+
+
+NVCC = find_nvcc()
+
+
+def read_ptxas(said: str) -> dict[str, dict[str, int]]:
+    """The figures of each entry function by its mangled name."""
+    found: dict[str, dict[str, int]] = {}
+    name = ""
+    for line in said.splitlines():
+        entry = re.search(r"Compiling entry function '(\S+)'", line)
+        if entry:
+            name = entry.group(1)
+            found[name] = {"registers": 0, "shared_memory": 0, "spills": 0}
+            continue
+        properties = re.search(r"Function properties for (\S+)", line)
+        if properties:
+            name = properties.group(1)
+        if name not in found:
+            continue
+        spilled = re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line)
+        if spilled:
+            found[name]["spills"] = int(spilled.group(1)) + int(spilled.group(2))
+        used = re.search(r"Used (\d+) registers", line)
+        if used:
+            found[name]["registers"] = int(used.group(1))
+            shared = re.search(r"(\d+) bytes smem", line)
+            found[name]["shared_memory"] = int(shared.group(1)) if shared else 0
+    return found
+
+
+def first_error(said: str, path: str) -> str:
+    """nvcc's first error, with the author's line."""
+    for line in said.splitlines():
+        if re.search(r"\berror\b", line):
+            return re.sub(r"^\S*/", "", line.replace(path, "kernel.cu")).strip()
+    return said.strip()[-500:] or "nvcc failed without a word"
