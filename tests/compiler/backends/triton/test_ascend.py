@@ -75,7 +75,7 @@ for work in asked["kernels"]:
     compile(work["text"], work["function"], "exec")
 json.dump({answer}, open(answer, "w"))
 """
-ECHO = '{"version": "3.2.0", "error": None, "kernels": [{"function": w["function"], "runtime": "linalg"} for w in asked["kernels"]]}'
+ECHO = '{"version": "3.2.0", "error": None, "kernels": [{"function": w["function"], "stage": "linalg"} for w in asked["kernels"]]}'
 
 
 @pytest.fixture(scope="module")
@@ -154,7 +154,7 @@ def test_a_lowered_kernel_is_told_with_the_stage_and_nothing_that_is_not_known(
 def test_the_kernels_text_stands_alone_and_its_arguments_have_no_memory(judge: Judge, played: Callable[[str], Path]) -> None:
     held = '"def square" in work["text"], "TWICE = _tl.constexpr(2)" in work["text"]'
     told = f'json.dumps([work["args"], work["kwargs"], work["options"], {held}])'
-    error = '{"function": "wave", "runtime": "ttir", "kind": "", "text": "", "printed": "", "cause": ' + told + "}"
+    error = '{"function": "wave", "stage": "ttir", "kind": "", "text": "", "printed": "", "cause": ' + told + "}"
     played('{"version": "", "kernels": [], "error": ' + error + "}")
     verdict = judged(judge)
     assert verdict.status is Status.build_failed
@@ -165,7 +165,7 @@ def test_the_kernels_text_stands_alone_and_its_arguments_have_no_memory(judge: J
 
 def test_a_refused_kernel_fails_with_the_first_complaint_of_the_lowering(judge: Judge, played: Callable[[str], Path]) -> None:
     error = {
-        "function": "wave", "runtime": "linalg", "kind": "CalledProcessError", "text": "Command '…' returned 1", "cause": "Command '…'",
+        "function": "wave", "stage": "linalg", "kind": "CalledProcessError", "text": "Command '…' returned 1", "cause": "Command '…'",
         "printed": "remark: something\nloc(\"k\":3:4): error: expected offsets to be non-negative\nnote: more",
     }  # fmt: skip
     played(json.dumps({"version": "3.2.0", "kernels": [], "error": error}))
