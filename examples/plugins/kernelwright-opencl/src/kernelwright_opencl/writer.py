@@ -7,8 +7,8 @@ because OpenCL 1.2 has no shuffles; products have no tensor cores; and the text 
 
 from __future__ import annotations
 
-from kernelwright.compiler.backends.cpp.kernel import indent
-from kernelwright.compiler.backends.cpp.nest import Fold
+from kernelwright.compiler.lower.c_family.source import indent
+from kernelwright.compiler.lower.c_family.nest import Fold
 from kernelwright.compiler.backends.cuda_c import product_kernel
 from kernelwright.compiler.backends.cuda_c.cooperate import NestWriter, Written
 from kernelwright.compiler.backends.cuda_c.kernel import THREADS, KernelWriter, Launch

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.elements import Place
-from kernelwright.compiler.backends.cpp.materialize import cost_of
-from kernelwright.compiler.backends.cpp.roots import Loop
+from kernelwright.compiler.backends.cpp.loops import Loop
+from kernelwright.compiler.lower.c_family.elements import Place
+from kernelwright.compiler.lower.c_family.materialize import cost_of
 from kernelwright.sketch.index import Poly, poly, to_c
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.backends.cpp.nest import Nest
+    from kernelwright.compiler.backends.cpp.nest import LoopNest
 
 ROW_BYTES = (1 << 10, 1 << 18)
 """Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""
@@ -58,7 +58,7 @@ class NextRow(str):
     good: int  # how well it suits: 2 beside long arithmetic, 1 beside writes to memory
 
     @classmethod
-    def of(cls, nest: Nest, memory: str, text: str) -> NextRow:
+    def of(cls, nest: LoopNest, memory: str, text: str) -> NextRow:
         """The line, with the tensor that it is about and what its nest does beside it."""
         made = cls(text)
         made.memory, made.nest = memory, id(nest)
@@ -67,7 +67,7 @@ class NextRow(str):
         return made
 
 
-def fetches(nest: Nest, inner: Loop, start: str, count: str) -> list[str]:
+def fetches(nest: LoopNest, inner: Loop, start: str, count: str) -> list[str]:
     """Prefetches for a step of the innermost loop, which reads `count` elements from `start` on."""
     if nest.around.ahead is None or not nest.around.knobs.fetch:
         return []
@@ -91,7 +91,7 @@ def chosen(lines: list[str]) -> list[str]:
     return kept
 
 
-def picked_rows(nest: Nest, inner: Loop, start: str) -> list[str]:
+def picked_rows(nest: LoopNest, inner: Loop, start: str) -> list[str]:
     """Prefetches for PICKED elements from `start` on of a loop that picks from a row at random: its share of the row that the next
     iteration picks from, one line after another, which the hardware would see coming from no order of the picks."""
     if nest.around.ahead is None or not nest.around.knobs.fetch:
@@ -122,7 +122,7 @@ def picked_row(offset: Poly, var: str, step: Poly) -> int | None:
     return row if unit is not None and unit.constant == 1 and row is not None and row > 0 else None
 
 
-def _next_rows(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[NextRow]:
+def _next_rows(nest: LoopNest, inner: Loop, start: str, count: str) -> Iterator[NextRow]:
     """The row of the next iteration, while this one, which is in the cache already, is worked on."""
     assert nest.around.ahead is not None
     var, step, then = nest.around.ahead
@@ -141,7 +141,7 @@ def _next_rows(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Next
         yield NextRow.of(nest, place.memory, _lines(place, following, count))
 
 
-def _further_on(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Ahead]:
+def _further_on(nest: LoopNest, inner: Loop, start: str, count: str) -> Iterator[Ahead]:
     """What comes next in large tensors that this iteration has not read yet."""
     if _busy(nest):
         return
@@ -163,12 +163,12 @@ def _further_on(nest: Nest, inner: Loop, start: str, count: str) -> Iterator[Ahe
         yield Ahead.of(place.memory, _lines(place, following.substitute({inner.var: poly(start)}), count))
 
 
-def _busy(nest: Nest) -> bool:
+def _busy(nest: LoopNest) -> bool:
     """Whether a nest waits for its own arithmetic rather than for memory."""
     return sum(cost_of(root.value) for root in nest.roots) > BUSY_COST
 
 
-def _distance(nest: Nest, inner: Loop, place: Place, beside: int) -> int | None:
+def _distance(nest: LoopNest, inner: Loop, place: Place, beside: int) -> int | None:
     """How many elements further on to fetch: where the innermost loop that moves on to near what this place and the other loads
     `beside` it read now will be next (16 rows of 2 KB, 1 MB apart, and then the next 16: 0.58 ms without, 0.40 ms with the neighbour of
     each fetched); None if there is none, or it moves in a way that is not known."""

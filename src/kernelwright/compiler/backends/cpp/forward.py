@@ -12,8 +12,8 @@ import keyword
 import math
 from typing import Any
 
-from kernelwright.compiler.backends.cpp.kernel import Entry, Source
 from kernelwright.compiler.backends.cpp.workspace import Layout, Lifetime, layout
+from kernelwright.compiler.lower.c_family.source import Entry, Source
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import evaluate, symbols
 from kernelwright.sketch.interpret import library

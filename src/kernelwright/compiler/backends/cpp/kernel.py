@@ -7,21 +7,20 @@ Sizes that are not dynamic are numbers in the text: loops have known lengths and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from kernelwright.compiler.backends.cpp import bf16_products, gemm
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.elements import TensorPlace
-from kernelwright.compiler.backends.cpp.materialize import decide
-from kernelwright.compiler.backends.cpp.nest import Surroundings
+from kernelwright.compiler.backends.cpp.loops import CpuSurroundings
 from kernelwright.compiler.backends.cpp.prelude_sections import prelude
 from kernelwright.compiler.backends.cpp.schedule import Scheduler
+from kernelwright.compiler.lower.c_family.materialize import decide
+from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, indent, root, sizes_of
 from kernelwright.compiler.lower.c_types import STORED
-from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
+from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
-from kernelwright.sketch.index import Poly, Ranges, from_index, poly
+from kernelwright.sketch.index import from_index, poly
 from kernelwright.sketch.structure import Likeness, Likenesses
 
 DEFAULT = CodegenOptions()
@@ -31,20 +30,6 @@ MOST_ARGUMENTS = 200
 
 MANY_STEPS = 32
 """From this many steps on, kernels that work elsewhere in the same tensors share a function (an unrolled loop has hundreds)."""
-
-_AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A C function `name(tensors…, sizes…)`; `once` marks one whose results are kept until a parameter changes; one `by_array`
-    takes its tensors as an array of pointers."""
-
-    name: str
-    tensors: tuple[str, ...]
-    sizes: tuple[str, ...]
-    once: bool
-    by_array: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,17 +41,8 @@ class Call:
     once: bool
 
     def text(self, dynamic: tuple[str, ...]) -> str:
-        given = [f"{_c_name(t)} + {offset}" if offset else _c_name(t) for t, offset in self.tensors]
+        given = [f"{c_name(t)} + {offset}" if offset else c_name(t) for t, offset in self.tensors]
         return f"  {self.function}({', '.join([*given, *dynamic])});\n"
-
-
-@dataclass(frozen=True)
-class Source:
-    """The text, the steps in order, and for each tensor the first and the last call (counted over all steps) that touches it."""
-
-    text: str
-    steps: tuple[Entry | nodes.LibraryCall, ...]
-    alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
@@ -101,7 +77,7 @@ def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
             own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
             text, used = _function(own, kernel, dynamic, streamed, knobs)
             functions.append(text)
-            written[likeness] = (_c_name(step.name), tuple(tensors.index(name) for name in used))
+            written[likeness] = (c_name(step.name), tuple(tensors.index(name) for name in used))
         name, places = written[likeness]
         alive |= {tensor: (alive.get(tensor, (number,))[0], number) for tensor in tensors}
         moved = {likenesses.root(view): offset for view, offset in offsets.items()}
@@ -117,61 +93,39 @@ def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
 
-def _c_name(name: str) -> str:
-    return f"{name}_" if name in RESERVED else name
-
-
-def _root(sketch: nodes.Sketch, name: str) -> str:
-    tensor = next(t for t in sketch.tensors if t.name == name)
-    return tensor.source if tensor.role == "view" else name
-
-
 def _function(
     sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], knobs: CodegenOptions
 ) -> tuple[str, tuple[str, ...]]:
     """One kernel as a static C function, and the tensors it takes."""
-    sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
-    sizes |= {t.name: poly(t.value) for t in sketch.tunables}
-    mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
-    used = tuple(dict.fromkeys(_root(sketch, n.tensor) for n in mentioned))
-    near = {*used, *(n.tensor for n in mentioned)}
-    declared = {t.name: t for t in sketch.tensors if t.name in near}
-    places: dict[str, TensorPlace] = {}
-    for tensor in declared.values():
-        shape = tuple(from_index(i, sizes) for i in tensor.shape)
-        strides: list[Poly] = []
-        stride = poly(1)
-        for extent in reversed(shape):
-            strides.insert(0, stride)
-            stride = stride * extent
-        places[tensor.name] = TensorPlace(_c_name(_root(sketch, tensor.name)), shape, tuple(strides), tensor.dtype)
-    builder = GraphBuilder(sizes, declared, kernel)
-    builder.storage_names |= {p.pointer for p in places.values()} | set(dynamic)
-    builder.ranges = Ranges({})
-    axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
+    tensors = KernelTensors(sketch, kernel, dynamic)
+    builder, axis_names = tensors.builder(set())
     block = builder.build()
     usage = decide(block, knobs.keep_cost)
-    around = Surroundings(
-        places, builder.ranges, set(builder.storage_names), axis_names, streamed={_c_name(n) for n in streamed}, knobs=knobs
+    around = CpuSurroundings(
+        tensors.places,
+        builder.ranges,
+        set(builder.storage_names),
+        axis_names,
+        streamed={c_name(n) for n in streamed},
+        knobs=knobs,
     )
     scheduler = Scheduler(builder, usage, around)
     products = [v for v in usage.values if v.op == "gemm"]
     if products:
         scheduler.pads_rows = min(2, *(v.shape[1].constant or 2 for v in products))
     scheduler.block(block)
-    written = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Store)}
     parameters = [
-        f"{'' if name in written else 'const '}{STORED[declared[name].dtype]}* __restrict {_c_name(name)}" for name in used
+        f"{'' if name in tensors.written else 'const '}{STORED[tensors.declared[name].dtype]}* __restrict {c_name(name)}"
+        for name in tensors.used
     ] + [f"int64_t {size}" for size in dynamic]
     head = f"// {kernel.doc}\n" if kernel.doc else ""
-    text = f"{head}static void {_c_name(kernel.name)}({', '.join(parameters)}) {{\n" + indent(scheduler.out) + "}\n"
-    return text, used
+    text = f"{head}static void {c_name(kernel.name)}({', '.join(parameters)}) {{\n" + indent(scheduler.out) + "}\n"
+    return text, tensors.used
 
 
 def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
     """Large outputs that no later step reads, where the whole call touches at least so many bytes."""
-    sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
-    sizes |= {t.name: poly(t.value) for t in sketch.tunables}
+    sizes = sizes_of(sketch)
     touched: dict[str, int] = {}
     for tensor in sketch.tensors:
         size = poly(tensor.dtype.size)
@@ -183,9 +137,9 @@ def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
     large = outputs if sum(touched.values()) >= least else set()
     for step in sketch.steps if large else ():
         if isinstance(step, nodes.LibraryCall):
-            large -= {_root(sketch, name) for name in step.inputs}
+            large -= {root(sketch, name) for name in step.inputs}
         else:
-            large -= {_root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
+            large -= {root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
     return large
 
 
@@ -200,7 +154,7 @@ def _entry(
     declared = {t.name: t for t in sketch.tensors}
     tensors = tuple(dict.fromkeys(t for call in group for t, _ in call.tensors))
     entry = Entry(name, tensors, dynamic, group[0].once, by_array=len(tensors) > MOST_ARGUMENTS)
-    pointers = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors]
+    pointers = [f"{STORED[declared[t].dtype]}* {c_name(t)}" for t in tensors]
     parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
     found = [
         f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
@@ -212,18 +166,3 @@ def _entry(
         calls.append("  streams_end();\n")
     text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
     return entry, text
-
-
-def indent(lines: list[str]) -> str:
-    """Lines joined with two spaces for each open brace; scopes around one plain block are dropped."""
-    flat = [part for line in lines for part in line.split("\n") if part]
-    text: list[str] = []
-    depth = 1
-    for line in flat:
-        closing = len(re.match(r"^[}]*", line).group(0))  # type: ignore[union-attr]
-        if line.startswith("#"):
-            text.append(f"{line}\n")
-            continue
-        text.append("  " * (depth - min(closing, 1)) + line + "\n")
-        depth += line.count("{") - line.count("}")
-    return "".join(text)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.roots import Fold, Put
+from kernelwright.compiler.lower.c_family.nest import Fold, Put
 from kernelwright.compiler.lower.tile_values import VIEWS, Value
 from kernelwright.sketch.index import Poly, poly
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.backends.cpp.elements import Place
-    from kernelwright.compiler.backends.cpp.nest import Nest
+    from kernelwright.compiler.lower.c_family.elements import Place
+    from kernelwright.compiler.lower.c_family.nest import Nest
 
 PLAIN = {"load", "stored", "const", "unary", "binary", "where", "cast", "bitcast", *VIEWS}
 """Operations whose result depends on where an element stands only through what is read there."""
@@ -65,12 +65,12 @@ def _places(nest: Nest) -> list[Place] | None:
     """Where the nest reads and writes; None if some of it depends on values, or must be tested."""
     elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
     nest.scalars(elements)
-    if elements.borders or elements._runtime:
+    if elements.borders or elements.picks:
         return None
     for root in nest.roots:
         if isinstance(root, Put):
             tensor = nest.around.tensors[root.tensor]
-            if root.mode != "set" or elements.outside(tensor, elements.positions(root.axes, nest.index)):
+            if root.mode != "set" or elements.outside(tensor.shape, elements.positions(root.axes, nest.index)):
                 return None
         if isinstance(root, Fold) and root.op.startswith("arg"):
             return None

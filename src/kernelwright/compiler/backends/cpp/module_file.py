@@ -14,8 +14,9 @@ from typing import Any
 
 from kernelwright.compiler.backends.cpp import forward
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.kernel import DEFAULT, Entry, Source
+from kernelwright.compiler.backends.cpp.kernel import DEFAULT
 from kernelwright.compiler.language import State, constructor
+from kernelwright.compiler.lower.c_family.source import Entry, Source
 from kernelwright.sketch import nodes
 
 FLAGS = [

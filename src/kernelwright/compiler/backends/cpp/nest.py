@@ -1,26 +1,28 @@
-"""One loop nest: several things computed over one domain in a single pass.
+"""One loop nest on a CPU: loops of SIMD lanes, run by one thread.
 
-In: the extents of a domain and its roots (store to a tensor, fill a kept tile, reduce into a kept tile). Out: C lines. The innermost
-loop is the axis that memory likes best; it is a SIMD loop without tests: stores are clipped by the loop's bounds, loads that may
-leave their tensor split it into an interior and two borders. Reductions along it run in several independent lanes.
+In: a `Nest` (its domain and roots). Out: C++ lines. The innermost loop is the axis that memory likes best; it is a SIMD loop without
+tests: stores are clipped by the loop's bounds, loads that may leave their tensor split it into an interior and two borders.
+Reductions along it run in several independent lanes.
 """
 
 from __future__ import annotations
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, Place, Scalar, TensorPlace
 from kernelwright.compiler.backends.cpp.fetch import PICKED, fetches, picked_rows
-from kernelwright.compiler.backends.cpp.materialize import cost_of
+from kernelwright.compiler.backends.cpp.loops import CpuSurroundings, Loop
 from kernelwright.compiler.backends.cpp.merging import run_together
-from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put, Root, Surroundings
 from kernelwright.compiler.backends.cpp.vectors import VectorBody, begin_lanes, end_lanes
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements, TensorPlace
+from kernelwright.compiler.lower.c_family.materialize import cost_of
+from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Nest, Put
+from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
-from kernelwright.compiler.lower.tile_values import PickAccess, Storage, Value
+from kernelwright.compiler.lower.element_index import Index, is_picked
+from kernelwright.compiler.lower.element_index import offset as offset_of
+from kernelwright.compiler.lower.tile_values import PickAccess, Storage
 from kernelwright.core.operations import neutral
-from kernelwright.sketch.index import Poly, Ranges, combine, poly, to_c
+from kernelwright.sketch.index import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
-
-__all__ = ["Fill", "Fold", "Nest", "Put", "Root", "Surroundings"]
 
 LIGHT_COST = 6.0
 """A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
@@ -29,92 +31,15 @@ STREAM_LEAST = 256
 LINE_BYTES = 64
 
 
-class Nest:
+class LoopNest(Nest):
     """Writes one nest. Use once."""
 
-    def __init__(self, around: Surroundings, shape: tuple[Poly, ...], roots: list[Root], computing: set[int]) -> None:
-        self.around = around
-        self.shape = shape
-        # a reduction of one element is that element
-        self.roots = [
-            Fill(root.storage, root.value)
-            if isinstance(root, Fold) and all(shape[axis].constant == 1 for axis in root.axes)
-            else root
-            for root in roots
-        ]
-        self.computing = computing
-        names = around.axis_names
-        self.vars = {a: names[a - len(shape)] if len(shape) <= len(names) else f"{names[0]}{a}" for a in range(len(shape))}
-        self.index: Index = tuple(poly(0) if e.constant == 1 else poly(self.vars[a]) for a, e in enumerate(shape))
-        known = dict(around.ranges.known)
-        for axis, extent in enumerate(shape):
-            known[self.vars[axis]] = (poly(0), extent - 1)
-        self.ranges = Ranges(known)
+    around: CpuSurroundings
+
+    def __init__(self, nest: Nest) -> None:
+        super().__init__(nest.around, nest.shape, nest.roots, nest.computing)
         self.out: list[str] = []
         self.line: tuple[Put, str] | None = None  # a store that goes to a strip first, and where
-
-    # ------------------------------------------------------------ order
-
-    def order(self) -> list[int]:
-        """Axes from outermost to innermost; axes of extent 1 are no loops."""
-        axes = [a for a, e in enumerate(self.shape) if e.constant != 1]
-        if len(axes) > 1:
-            trial = self.elements({self.vars[a]: 1 for a in axes})
-            self.scalars(trial)
-            inner = max(axes, key=lambda a: (self._liking(trial.places, a), a))
-            axes = [a for a in axes if a != inner] + [inner]
-        folded = self.folded()
-        if folded and axes:
-            inner = axes[-1]
-            free = [a for a in axes if a not in folded and a != inner]
-            bound = [a for a in axes if a in folded and a != inner]
-            axes = [*free, *bound, inner]
-        return axes
-
-    def _liking(self, places: list[Place], axis: int) -> float:
-        extent = self.shape[axis].constant or 64
-        score = 0.0
-        for place in places:
-            stride = place.offset.coefficient(self.vars[axis])
-            weight = 2.0 if place.writes else 1.0
-            if stride is None:
-                score -= weight
-            elif stride.constant == 0:
-                score += 0.25 * weight
-            elif stride.constant == 1:
-                score += weight
-            else:
-                score -= 0.5 * weight
-        return score if extent >= 8 else score / 2 - 1.0
-
-    def folded(self) -> set[int]:
-        return {a for root in self.roots if isinstance(root, Fold) for a in root.axes if self.shape[a].constant != 1}
-
-    # ------------------------------------------------------------ scalars
-
-    def elements(self, levels: dict[str, int]) -> Elements:
-        return Elements(self.around.tensors, self.ranges, levels, computing=self.computing)
-
-    def scalars(self, elements: Elements) -> list[Scalar]:
-        """The value of each root, and where stores go (kept for `places`)."""
-        result = []
-        for root in self.roots:
-            index = self.index
-            if isinstance(root, Fill):
-                index = self.fill_index(root)
-                if not root.storage.scalar:
-                    elements.places.append(
-                        Place(root.storage.name, Elements.offset_in(root.storage, index), True, root.storage.dtype)
-                    )
-            if isinstance(root, Put):
-                tensor = self.around.tensors[root.tensor]
-                offset = elements.offset(tensor, elements.positions(root.axes, self.index))
-                elements.places.append(Place(tensor.pointer, offset, True, tensor.dtype))
-            result.append(elements.of(root.value, _own_index(root.value, index)))
-        return result
-
-    def fill_index(self, root: Fill) -> Index:
-        return root.index or self.index[len(self.index) - len(root.storage.shape) :] if root.storage.shape else ()
 
     # ------------------------------------------------------------ writing
 
@@ -124,7 +49,7 @@ class Nest:
         self.loops = [Loop(self.vars[a], a, extents[a]) for a in axes]
         self.elems = self.elements({loop.var: k + 1 for k, loop in enumerate(self.loops)})
         self.values = self.scalars(self.elems)
-        self.lines = Lines(self.elems, len(self.loops), self.around.taken | {loop.var for loop in self.loops})
+        self.lines = Lines(len(self.loops), self.around.taken | {loop.var for loop in self.loops})
         self.lines.count(self.values)
         self.clip()
         folds = [r for r in self.roots if isinstance(r, Fold)]
@@ -146,10 +71,10 @@ class Nest:
             if not isinstance(root, Put):
                 continue
             tensor = self.around.tensors[root.tensor]
-            for p in self.elems.outside(tensor, self.elems.positions(root.axes, self.index)):
+            for p in self.elems.outside(tensor.shape, self.elems.positions(root.axes, self.index)):
                 owner = next((loop for loop in reversed(self.loops) if loop.var in p.names), None)
                 factor = p.coefficient(owner.var) if owner else None
-                if any(n.startswith("@") for n in p.names) or (owner and (factor is None or factor.constant is None)):
+                if any(is_picked(n) for n in p.names) or (owner and (factor is None or factor.constant is None)):
                     condition = self.elems.condition(p)
                     self.lines.count([condition])
                     self.inner_tests.append((root, condition))
@@ -206,7 +131,7 @@ class Nest:
     def fetching(self, var: str, low: str, high: str, place: str, body: list[str], pragma: str) -> list[str]:
         """The innermost loop; if it picks elements of a row, in pieces between which the next row is fetched. `place` says where in
         its range the innermost axis is at a value of `var`."""
-        block = self._name("block")
+        block = self.name("block")
         ahead = picked_rows(self, self.loops[-1], place.format(block)) if pragma else []
         if not ahead:
             return [f"{pragma}for (int64_t {var} = {low}; {var} < {high}; ++{var}) {{", *body, "}"]
@@ -224,7 +149,7 @@ class Nest:
         """Every element on its own: a border, an interior in which no load leaves its tensor along the innermost axis, a border.
         In the interior, tests that hold for the whole row are made once; if one fails, its loads are left out one by one."""
         inner = self.loops[-1]
-        begin, end = self._name("inside"), self._name("beyond")
+        begin, end = self.name("inside"), self.name("beyond")
         explicit = vectors.fits(split=True)
 
         def piece(start: str, stop: str, body: list[str]) -> list[str]:
@@ -271,7 +196,7 @@ class Nest:
         if len(puts) != 1 or self.ordered() or self.elems.borders or self.inner_tests:
             return None
         tensor = self.around.tensors[puts[0].tensor]
-        offset = self.elems.offset(tensor, self.elems.positions(puts[0].axes, self.index))
+        offset = offset_of(tensor.strides, self.elems.positions(puts[0].axes, self.index))
         step = offset.coefficient(inner.var)
         if tensor.pointer not in self.around.streamed or step is None or step.constant != 1:
             return None
@@ -298,7 +223,7 @@ class Nest:
         extent = inner.extent.constant or most
         whole = [n for n in range(most // 2, most + 1, 16) if extent % n == 0]
         strip = extent if extent <= most else max(whole, default=most)
-        start, line, count, at = (self._name(stem) for stem in ("strip", "line", "count", "at"))
+        start, line, count, at = (self.name(stem) for stem in ("strip", "line", "count", "at"))
         self.line = (put, f"{line}[{at}]")
         body = self.finish(interior=True)
         opened = self.open_outer(self.loops[:-1])
@@ -310,7 +235,7 @@ class Nest:
         self.out.append(f"const int64_t {count} = {strip if fits else f'min_of<int64_t>({high} - {start}, {strip})'};")
         here = f"const int64_t {inner.var} = {start} + {at};"
         self.out += self.fetching(at, "0", count, f"({start} + {{0}})", [here, *body], "#pragma omp simd\n")
-        offset = self.elems.offset(tensor, self.elems.positions(put.axes, self.index)).substitute({inner.var: poly(start)})
+        offset = offset_of(tensor.strides, self.elems.positions(put.axes, self.index)).substitute({inner.var: poly(start)})
         self.out.append(f"stream(&{tensor.pointer}[{to_c(offset)}], {line}, {count});")
         self.out += ["}"] * (opened + 1)
 
@@ -354,7 +279,7 @@ class Nest:
         if there is no such split."""
         if not self.splits():
             return None
-        begin, end = self._name("inside"), self._name("beyond")
+        begin, end = self.name("inside"), self.name("beyond")
         self.interior_bounds(low, high, begin, end)
         if tests := self.border_tests()[0]:
             held = " && ".join(f"{to_c(p)} >= 0" for p in tests)
@@ -371,7 +296,7 @@ class Nest:
         begin, end = found
         return [(low, begin, False), (begin, end, True), (end, high, False)]
 
-    def _name(self, stem: str) -> str:
+    def name(self, stem: str) -> str:
         name = stem
         while name in self.lines.taken:
             name += "_"
@@ -399,9 +324,6 @@ class Nest:
                 ends.append(f"{target} = {step if apart else c_expressions.store(step, root.storage.dtype)};")
         return [*self.lines.forget_inner(), *ends]
 
-    def fold_index(self, root: Fold) -> Index:
-        return tuple(poly(0) if a in root.axes else p for a, p in enumerate(self.index))
-
     def slot(self, storage: Storage, index: Index) -> str:
         return storage.name if storage.scalar else f"{storage.name}[{to_c(Elements.offset_in(storage, index))}]"
 
@@ -409,15 +331,15 @@ class Nest:
         tensor = self.around.tensors[root.tensor]
         if self.line is not None and self.line[0] is root:
             return f"{self.line[1]} = {c_expressions.store(text, tensor.dtype)};"
-        offset = self.elems.offset(tensor, self.elems.positions(root.axes, self.index))
-        template, args = self.elems._holes(to_c(offset))
+        offset = offset_of(tensor.strides, self.elems.positions(root.axes, self.index))
+        template, args = self.elems.holes(to_c(offset))
         depth = len(self.loops)
         where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, depth, interior) for a in args))}]"
         tests = [self.lines.write(condition, depth, interior) for owner, condition in self.inner_tests if owner is root]
         test = f"if ({' && '.join(tests)}) " if tests else ""
         if root.mode == "set":
             return f"{test}{where} = {c_expressions.store(text, tensor.dtype)};"
-        return f"{test}atomic_{root.mode}{_half_suffix(tensor)}(&{where}, {STORED[tensor.dtype] if False else ''}{text});"
+        return f"{test}atomic_{root.mode}{_half_suffix(tensor)}(&{where}, {text});"
 
     # ------------------------------------------------------------ reductions along the innermost loop
 
@@ -459,7 +381,7 @@ class Nest:
         inner = bound[-1]
         light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
         abreast = vectors.abreast((2 if light else 1) * self.around.knobs.abreast)
-        lanes = {fold: self._name(f"{fold.storage.name}_lanes") for fold in folds}
+        lanes = {fold: self.name(f"{fold.storage.name}_lanes") for fold in folds}
         tail = self.finish(interior=True, lanes={fold: f"{name}_rest[{inner.var} % WIDE]" for fold, name in lanes.items()})
         lines = vectors.write("0", to_c(inner.extent), tail, None, lanes, abreast)
         opened = self.open_outer(free)
@@ -557,11 +479,6 @@ class Nest:
             self.out.append(f"#pragma omp simd\nfor (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
             self.out += [*variants[interior], "}"]
         self.out += ["}"] * (opened + len(bound))
-
-
-def _own_index(value: Value, index: Index) -> Index:
-    own = index[len(index) - len(value.shape) :] if value.shape else ()
-    return tuple(poly(0) if extent.constant == 1 else p for extent, p in zip(value.shape, own, strict=True))
 
 
 def _solve(p: Poly, var: str, factor: int) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp import bf16_products, gemm
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.nest import Fill, Nest
+from kernelwright.compiler.lower.c_family.nest import Fill, Nest
 from kernelwright.compiler.lower.tile_values import VIEWS, Carried, LoopEffect, Storage, Value
 from kernelwright.sketch.index import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
@@ -63,7 +63,7 @@ def view(scheduler: Scheduler, x: Value, dtype: DType) -> View | None:
     nest = Nest(scheduler.around, x.shape, [], set())
     elements = nest.elements({var: k + 1 for k, var in nest.vars.items()})
     elements.of(x, tuple(map(poly, nest.vars.values())))
-    if len(elements.places) != 1 or elements._runtime:
+    if len(elements.places) != 1 or elements.picks:
         return None
     zero = leaf.op != "load" or leaf.data.pad in (None, 0)
     limits = _limits(elements.borders, nest, x.shape) if zero or not elements.borders else None
@@ -140,7 +140,6 @@ def product(scheduler: Scheduler, value: Value) -> None:
     fresh = begin_sum(scheduler, value, whole=whole)
     target = value.storage
     assert target is not None
-    scheduler.around.used.add("gemm")
     depth = combine("min", left.depth, right.depth)
     loop = gemm.Loop(to_c(depth), left.step, right.step)
     call = gemm.call(
@@ -189,7 +188,6 @@ def several(scheduler: Scheduler, value: Value) -> None:
     if left.rows != value.shape[1]:  # rows beyond the end of A are zero
         zero = scheduler.builder.number(0, value.dtype, value.shape)
         scheduler.emit(Nest(scheduler.around, value.shape, [Fill(target, zero, ())], set()), value.shape)
-    scheduler.around.used.add("gemm")
     which = poly(scheduler.builder.fresh("p"))
     loop = gemm.Loop(to_c(combine("min", left.columns, right.rows)), to_c(left.column), to_c(right.row))
 
@@ -350,7 +348,7 @@ def panels_in_memory(scheduler: Scheduler, b: Value, gemm_value: Value, panel: i
     limits = _limits(elements.borders, nest, load.shape)
     offset = elements.places[0].offset
     across, down, along = (offset.coefficient(nest.vars[k]) for k in range(3))
-    if limits is None or across is None or down is None or along is None or elements._runtime:
+    if limits is None or across is None or down is None or along is None or elements.picks:
         return None
     if along.constant != 1 or down.constant is None:
         return None

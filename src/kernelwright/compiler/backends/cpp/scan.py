@@ -10,11 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, Scalar
-from kernelwright.compiler.backends.cpp.nest import Nest
-from kernelwright.compiler.backends.cpp.reach import reads
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.nest import Nest
+from kernelwright.compiler.lower.c_family.reach import reads
+from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
+from kernelwright.compiler.lower.element_index import Index
+from kernelwright.compiler.lower.element_index import offset as offset_of
 from kernelwright.compiler.lower.tile_values import HEAVY, PickAccess, SpanAccess, Storage, StoreEffect, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import neutral
@@ -49,7 +52,7 @@ def into_tensor(scheduler: Scheduler, effect: StoreEffect) -> bool:
     nest = Nest(scheduler.around, value.shape, [], set())
     trial = nest.elements({})
     spans = sum(isinstance(axis, SpanAccess) for axis in effect.axes)
-    if spans != len(value.shape) or trial.outside(tensor, trial.positions(effect.axes, nest.index)):
+    if spans != len(value.shape) or trial.outside(tensor.shape, trial.positions(effect.axes, nest.index)):
         return False
     scheduler.pre_make(value, set())
     for other in scheduler.pending([effect.value]):
@@ -131,7 +134,7 @@ class _Job:
         index = tuple(at if a == axis else p for a, p in enumerate(nest.index))
         elements = nest.elements({nest.vars[a]: k + 1 for k, a in enumerate(order)})
         element = elements.of(value.args[0], index)
-        lines = Lines(elements, len(order), scheduler.around.taken | set(nest.vars.values()))
+        lines = Lines(len(order), scheduler.around.taken | set(nest.vars.values()))
         lines.count([element])
         text = lines.write(element, len(order), False)
         piece, at_ = (scheduler.builder.fresh(stem) for stem in ("piece", "at"))
@@ -176,7 +179,7 @@ class _Job:
             return self.storage.name, Elements.offset_in(self.storage, self.index)
         assert self.effect is not None
         tensor = self.elements.tensors[self.effect.tensor]
-        return tensor.pointer, self.elements.offset(tensor, self.elements.positions(self.effect.axes, self.index))
+        return tensor.pointer, offset_of(tensor.strides, self.elements.positions(self.effect.axes, self.index))
 
     def slot(self) -> str:
         memory, offset = self.place()

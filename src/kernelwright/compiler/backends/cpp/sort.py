@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.elements import Elements
-from kernelwright.compiler.backends.cpp.nest import Nest
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.nest import Nest
 from kernelwright.compiler.lower.tile_values import SpanAccess, Storage, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.index import Poly, poly, to_c

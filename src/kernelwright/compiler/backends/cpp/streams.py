@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kernelwright.compiler.backends.cpp.elements import TensorPlace
+from kernelwright.compiler.lower.c_family.elements import TensorPlace
 from kernelwright.compiler.lower.tile_values import (
     Access,
     AtAccess,

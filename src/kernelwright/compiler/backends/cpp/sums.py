@@ -81,7 +81,6 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
         _start(right, starts), f"PANEL<{gemm.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
     )  # fmt: skip
     scheduler.out.append(call)
-    scheduler.around.used.add("gemm")
     scheduler.trips += most
     count_work(scheduler, (*value.shape, a.shape[1]))
     del scheduler.trips[-len(loops) :]

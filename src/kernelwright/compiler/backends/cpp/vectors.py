@@ -11,17 +11,20 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Scalar, fill
 from kernelwright.compiler.backends.cpp.fetch import fetches
-from kernelwright.compiler.backends.cpp.roots import Fill, Fold, Loop, Put
+from kernelwright.compiler.backends.cpp.loops import Loop
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Put
+from kernelwright.compiler.lower.c_family.scalars import Scalar, fill
 from kernelwright.compiler.lower.c_types import literal
+from kernelwright.compiler.lower.element_index import offset
 from kernelwright.core.operations import neutral
 from kernelwright.sketch.index import Poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.backends.cpp.nest import Nest
+    from kernelwright.compiler.backends.cpp.nest import LoopNest
 
 WIDEST = 16
 """Floats of the widest vectors there are."""
@@ -46,7 +49,7 @@ _FOLDS = frozenset({"sum", "prod", "max", "min"})
 class VectorBody:
     """The innermost body of one nest over vectors; `lines` collects what must stand before the results."""
 
-    nest: Nest
+    nest: LoopNest
     lines: list[str] = field(default_factory=list)
     names: dict[Scalar, str] = field(default_factory=dict)
 
@@ -122,7 +125,7 @@ class VectorBody:
         if isinstance(root, Fill):
             return root.storage.name, Elements.offset_in(root.storage, nest.fill_index(root))
         tensor = nest.around.tensors[root.tensor]
-        return tensor.pointer, nest.elems.offset(tensor, nest.elems.positions(root.axes, nest.index))
+        return tensor.pointer, offset(tensor.strides, nest.elems.positions(root.axes, nest.index))
 
     def column(self, root: Fold) -> Poly:
         """The offset of the running value of a column, where the innermost axis is not the one that is reduced."""
@@ -182,7 +185,7 @@ class VectorBody:
             if abreast == 1:
                 ends.append(f"{how}(&{memory}[{to_c(offset)}], {text});")
                 continue
-            name = self.nest._name("made")
+            name = self.nest.name("made")
             made.append(f"Vector {name}[{abreast}];")
             ends.append(f"{name}[part] = {text};")
             stores.append(f"{how}(&{memory}[{to_c(offset)}], {name}[part]);")
@@ -218,7 +221,7 @@ class VectorBody:
     ) -> list[str]:
         """The loop: whole groups of vectors, then single ones, and the elements that are left (`tail`)."""
         nest, var = self.nest, self.inner.var
-        self.start, self.last = nest._name("start"), ""
+        self.start, self.last = nest.name("start"), ""
         out = [f"int64_t {self.start} = {low};"]
         if streamed is not None:
             memory, offset = self.place(streamed)

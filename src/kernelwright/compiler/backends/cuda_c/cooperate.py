@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, Scalar
-from kernelwright.compiler.backends.cpp.nest import Fill, Fold, Nest, Put, Root
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Nest, Put, Root
+from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
+from kernelwright.compiler.lower.element_index import Index
+from kernelwright.compiler.lower.element_index import offset as offset_of
 from kernelwright.core.dtypes import HALVES
 from kernelwright.core.operations import neutral
 from kernelwright.sketch.index import Poly, poly, to_c
@@ -41,7 +44,7 @@ class NestWriter:
         self.elements = nest.elements({nest.vars[a]: 1 for a in self.axes})
         self.values = nest.scalars(self.elements)
         taken = nest.around.taken | set(nest.vars.values()) | {"e", "f", "g", "lane", "o"}
-        self.lines = Lines(self.elements, 1, taken)
+        self.lines = Lines(1, taken)
         self.conditions = [self.tests(root) for root in nest.roots]
         self.lines.count([*self.values, *(s for tests in self.conditions for s in tests)])
         self.out: list[str] = []
@@ -57,7 +60,7 @@ class NestWriter:
             return []
         tensor = self.nest.around.tensors[root.tensor]
         positions = self.elements.positions(root.axes, self.nest.index)
-        return [self.elements.condition(p) for p in self.elements.outside(tensor, positions)]
+        return [self.elements.condition(p) for p in self.elements.outside(tensor.shape, positions)]
 
     def done(self, meets: bool = False) -> Written:
         reads = {place.memory for place in self.elements.places if not place.writes}
@@ -108,7 +111,7 @@ class NestWriter:
                 slot += f"[{to_c(Elements.offset_in(root.storage, self.nest.fill_index(root)))}]"
             return f"{slot} = {c_expressions.store(text, root.storage.dtype)};"
         tensor = self.nest.around.tensors[root.tensor]
-        offset = self.elements.offset(tensor, self.elements.positions(root.axes, self.nest.index))
+        offset = offset_of(tensor.strides, self.elements.positions(root.axes, self.nest.index))
         place = self.lines.write(self.elements.text(offset), 1, False)
         line = put(root, tensor.pointer, place, text, tensor.dtype)
         return f"if ({' && '.join(f'({t})' for t in tests)}) {line}" if tests else line

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.backends.cpp.elements import TensorPlace
-from kernelwright.compiler.backends.cpp.kernel import Entry, Source, _c_name, _root, indent
-from kernelwright.compiler.backends.cpp.materialize import Usage, decide
-from kernelwright.compiler.backends.cpp.nest import Surroundings
-from kernelwright.compiler.backends.cpp.schedule import _names, _region_shape
 from kernelwright.compiler.backends.cuda_c import product_kernel
 from kernelwright.compiler.backends.cuda_c.prelude_sections import prelude
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
+from kernelwright.compiler.lower.c_family.elements import TensorPlace
+from kernelwright.compiler.lower.c_family.materialize import Usage, decide
+from kernelwright.compiler.lower.c_family.nest import Surroundings
+from kernelwright.compiler.lower.c_family.schedule import bound_names, region_shape
+from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, indent
 from kernelwright.compiler.lower.c_types import STORED
-from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
+from kernelwright.compiler.lower.tile_graph import GraphBuilder
 from kernelwright.compiler.lower.tile_values import (
     HEAVY,
     Block,
@@ -29,10 +29,9 @@ from kernelwright.compiler.lower.tile_values import (
     Value,
 )
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly, to_c
+from kernelwright.sketch.index import Poly, combine, poly, to_c
 
 THREADS = 256
-_AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 FLAT_ELEMENTS = 1024
 """Elements of a store at the top of a kernel that one block takes."""
 _WORDS = """
@@ -76,7 +75,7 @@ def source(sketch: nodes.Sketch) -> Source:
             flush()
         writer = KernelWriter(sketch, step, dynamic)
         functions.append(writer.write())
-        group.append((f"launch_{_c_name(step.name)}", writer.used, step))
+        group.append((f"launch_{c_name(step.name)}", writer.used, step))
     flush()
     body = "\n".join(functions)
     headers = (
@@ -112,30 +111,14 @@ class KernelWriter:
     """Shared memory in which the results of warps meet."""
 
     def __init__(self, sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...]) -> None:
-        self.sketch = sketch
-        self.kernel = kernel
-        self.dynamic = dynamic
-        sizes: dict[str, Poly] = {s.name: poly(s.name) if s.dynamic else poly(s.value) for s in sketch.sizes}
-        sizes |= {t.name: poly(t.value) for t in sketch.tunables}
-        self.sizes = sizes
-        mentioned = [n for n in walk(kernel.body) if isinstance(n, nodes.Load | nodes.Store)]
-        self.used = tuple(dict.fromkeys(_root(sketch, n.tensor) for n in mentioned))
-        near = {*self.used, *(n.tensor for n in mentioned)}
-        self.declared = {t.name: t for t in sketch.tensors if t.name in near}
-        self.written = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Store)}
-        self.read = {_root(sketch, n.tensor) for n in mentioned if isinstance(n, nodes.Load)}
-        self.places: dict[str, TensorPlace] = {}
-        self.position = "int"
-        for tensor in self.declared.values():
-            shape = tuple(from_index(i, sizes) for i in tensor.shape)
-            strides: list[Poly] = []
-            stride = poly(1)
-            for extent in reversed(shape):
-                strides.insert(0, stride)
-                stride = stride * extent
-            if stride.constant is None or stride.constant >= 2**31:
-                self.position = "int64_t"  # positions that an int cannot hold
-            self.places[tensor.name] = TensorPlace(_c_name(_root(sketch, tensor.name)), shape, tuple(strides), tensor.dtype)
+        self.sketch, self.kernel, self.dynamic = sketch, kernel, dynamic
+        self.tensors = KernelTensors(sketch, kernel, dynamic)
+        self.used, self.declared = self.tensors.used, self.tensors.declared
+        self.written, self.read = self.tensors.written, self.tensors.read
+        self.places = self.tensors.places
+        volumes = [_volume(place) for place in self.places.values()]
+        # positions that an int cannot hold
+        self.position = "int" if all(volume is not None and volume < 2**31 for volume in volumes) else "int64_t"
         self.launches: list[Launch] = []
 
     def write(self) -> str:
@@ -145,16 +128,13 @@ class KernelWriter:
             # graph and storages are made anew for each launch: values are computed where they are needed
             builder, block, usage = self.graph()
             part = self.parts(block)[number] if self.splits(block) else list(block.effects)
-            name = f"{_c_name(self.kernel.name)}_{number + 1}" if count > 1 else _c_name(self.kernel.name)
+            name = f"{c_name(self.kernel.name)}_{number + 1}" if count > 1 else c_name(self.kernel.name)
             self.launches.append(self.launch(builder, usage, part, name))
         head = f"// {self.kernel.doc}\n" if self.kernel.doc else ""
         return head + "\n".join(launch.text for launch in self.launches) + "\n" + self.host()
 
     def graph(self) -> tuple[GraphBuilder, Block, Usage]:
-        builder = GraphBuilder(self.sizes, self.declared, self.kernel)
-        builder.storage_names |= {p.pointer for p in self.places.values()} | set(self.dynamic) | set(_WORDS.split())
-        builder.ranges = Ranges({})
-        self.axis_names = [builder.fresh(name) for name in _AXIS_NAMES]
+        builder, self.axis_names = self.tensors.builder(set(_WORDS.split()))
         block = builder.build()
         return builder, block, decide(block)
 
@@ -227,7 +207,7 @@ class KernelWriter:
                 return self.finished(name, [*head, *writer.out], blocks * (high * wide), product_kernel.THREADS, poly(0))
         threads = self.threads(inside)
         scheduler = self.scheduler(builder, usage, around, threads=threads, position=self.position)
-        scheduler.watched = {_c_name(n) for n in self.written & self.read}
+        scheduler.watched = {c_name(n) for n in self.written & self.read}
         scheduler.block(inside)
         body = scheduler.out
         if scheduler.meets:
@@ -244,7 +224,7 @@ class KernelWriter:
             inner = [e for e in chain[-1].body.effects if not isinstance(e, CommentEffect)]
             if len(inner) != 1 or not isinstance(inner[0], LoopEffect) or inner[0].kind != "parallel" or inner[0].carried:
                 return chain
-            if any(item.var in _names(inner[0]) for item in chain):
+            if any(item.var in bound_names(inner[0]) for item in chain):
                 return chain
             chain.append(inner[0])
 
@@ -270,7 +250,7 @@ class KernelWriter:
         for effect in inside.effects:
             if isinstance(effect, StoreEffect):
                 size = 1
-                for extent in _region_shape(effect):
+                for extent in region_shape(effect):
                     size *= extent.constant or 256
                 most = max(most, size)
         threads = 32
@@ -283,7 +263,7 @@ class KernelWriter:
         scheduler = self.scheduler(builder, usage, around, threads=THREADS, position=self.position)
         scheduler.block(Block(None, [effect]))
         total = poly(1)
-        for extent in _region_shape(effect):
+        for extent in region_shape(effect):
             total = total * extent
         body = [line.replace("e = threadIdx.x;", f"e = blockIdx.x * {THREADS} + threadIdx.x;") for line in scheduler.out]
         body = [line.replace(f"e += {THREADS})", f"e += gridDim.x * {THREADS})") for line in body]
@@ -298,14 +278,14 @@ class KernelWriter:
 
     def parameters(self) -> list[str]:
         pointers = [
-            f"{'' if name in self.written else 'const '}{STORED[self.declared[name].dtype]}* __restrict__ {_c_name(name)}"
+            f"{'' if name in self.written else 'const '}{STORED[self.declared[name].dtype]}* __restrict__ {c_name(name)}"
             for name in self.used
         ]
         return pointers + [f"int64_t {size}" for size in self.dynamic]
 
     def host(self) -> str:
         lines: list[str] = []
-        arguments = ", ".join([*(_c_name(name) for name in self.used), *self.dynamic])
+        arguments = ", ".join([*(c_name(name) for name in self.used), *self.dynamic])
         for launch in self.launches:
             blocks = to_c(launch.blocks)
             given = arguments
@@ -314,7 +294,7 @@ class KernelWriter:
             call = f"{launch.name}<<<(unsigned int)({blocks}), {launch.threads}>>>({given});"
             lines.append(f"  {call}\n" if launch.blocks.constant is not None else f"  if ({blocks} > 0) {call}\n")
         parameters = ", ".join(self.parameters())
-        return f"static void launch_{_c_name(self.kernel.name)}({parameters}) {{\n{''.join(lines)}}}\n"
+        return f"static void launch_{c_name(self.kernel.name)}({parameters}) {{\n{''.join(lines)}}}\n"
 
 
 def _entry(
@@ -324,14 +304,14 @@ def _entry(
     declared = {t.name: t for t in sketch.tensors}
     tensors = tuple(dict.fromkeys(t for _, used, _ in group for t in used))
     entry = Entry(name, tensors, dynamic, group[0][2].once)
-    pointers = [f"{STORED[declared[t].dtype]}* {_c_name(t)}" for t in tensors]
+    pointers = [f"{STORED[declared[t].dtype]}* {c_name(t)}" for t in tensors]
     parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
     found = [
         f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
         for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
         if entry.by_array
     ]
-    calls = [f"  {function}({', '.join([*map(_c_name, used), *dynamic])});\n" for function, used, _ in group]
+    calls = [f"  {function}({', '.join([*map(c_name, used), *dynamic])});\n" for function, used, _ in group]
     text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
     return entry, text
 
@@ -363,3 +343,11 @@ def _needed(effects: list[Effect]) -> set[Value]:
             found.add(value)
             stack.extend(value.operands)
     return found
+
+
+def _volume(place: TensorPlace) -> int | None:
+    """Elements of a tensor, if that is known."""
+    size = poly(1)
+    for extent in place.shape:
+        size = size * extent
+    return size.constant

@@ -11,11 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines, Scalar
-from kernelwright.compiler.backends.cpp.nest import Nest, Put, Surroundings
-from kernelwright.compiler.backends.cpp.schedule import _head, _region_shape
 from kernelwright.compiler.backends.cuda_c import cooperate, tensor_cores
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.nest import Nest, Put, Surroundings
+from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
+from kernelwright.compiler.lower.c_family.schedule import loop_head, region_shape
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
+from kernelwright.compiler.lower.element_index import Index
+from kernelwright.compiler.lower.element_index import offset as offset_of
 from kernelwright.compiler.lower.tile_values import (
     HEAVY,
     Block,
@@ -189,10 +192,10 @@ class Writer:
     def write(self) -> tuple[int, int] | None:
         """Fills `out`; gives the number of blocks along rows and columns, or None if the stores do not fit the scheme."""
         body = self.body
-        shapes = {tuple(e.constant for e in _region_shape(store)) for store in body.stores}
+        shapes = {tuple(e.constant for e in region_shape(store)) for store in body.stores}
         if len(shapes) != 1 or any(None in shape for shape in shapes):
             return None
-        shape = _region_shape(body.stores[0])
+        shape = region_shape(body.stores[0])
         if any(e.constant is None for e in (*body.product.shape, body.product.args[0].shape[1])):
             return None
         nest = Nest(self.around, shape, [], set())
@@ -275,7 +278,7 @@ class Writer:
         ]
         self.begin(nest, cut, rows, columns, high, wide)
         for loop in self.body.loops:
-            out.append(_head(loop).replace("int64_t", self.position, 1) + " {")
+            out.append(loop_head(loop).replace("int64_t", self.position, 1) + " {")
         out.append(f"for (int k0 = 0; k0 < {depth}; k0 += {step}) {{")
         a, b = value.args[:2]
         k = self.fresh("k")
@@ -357,7 +360,7 @@ class Writer:
 
     def lines(self, nest: Nest, elements: Elements, scalar: Scalar) -> tuple[list[str], str]:
         taken = self.around.taken | set(nest.vars.values()) | _TAKEN
-        lines = Lines(elements, 1, taken)
+        lines = Lines(1, taken)
         lines.count([scalar])
         text = lines.write(scalar, 1, False)
         return [*lines.lines[0], *lines.lines[1]], text
@@ -397,9 +400,9 @@ class Writer:
             tensor = self.around.tensors[store.tensor]
             value = elements.of(store.value, _own(store.value, nest.index))
             positions = elements.positions(store.axes, nest.index)
-            tests = [elements.condition(p) for p in elements.outside(tensor, positions)]
-            place = elements.text(elements.offset(tensor, positions))
-            lines = Lines(elements, 1, self.around.taken | set(nest.vars.values()) | _TAKEN)
+            tests = [elements.condition(p) for p in elements.outside(tensor.shape, positions)]
+            place = elements.text(offset_of(tensor.strides, positions))
+            lines = Lines(1, self.around.taken | set(nest.vars.values()) | _TAKEN)
             lines.count([value, place, *tests])
             # what depends on the place only is known before the test, the value is computed behind it
             tested = [lines.write(t, 1, False) for t in tests]

@@ -1,6 +1,6 @@
 """The body of a CUDA kernel: effects of one iteration of the parallel loops, carried out by a block of threads together.
 
-In: the graph of a kernel with its keeping decisions. Out: CUDA lines. The order of work is the C++ scheduler's; what differs is how it
+In: the graph of a kernel with its keeping decisions. Out: CUDA lines. The order of work is that of the C family; what differs is how it
 is written: nests are dealt out to threads (cooperate.py), kept tiles lie in shared memory (or in global scratch memory when they are
 too large), single numbers are registers that all threads hold alike, and barriers stand where one nest needs another's results.
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from kernelwright.compiler.backends.cpp.nest import Fill, Nest, Put
-from kernelwright.compiler.backends.cpp.schedule import Scheduler, _affine, _head, _region_shape
 from kernelwright.compiler.backends.cuda_c import cooperate, special, tile_product
+from kernelwright.compiler.lower.c_family.nest import Nest
+from kernelwright.compiler.lower.c_family.schedule import Scheduler, loop_head
 from kernelwright.compiler.lower.c_types import STORED
-from kernelwright.compiler.lower.tile_values import Carried, LoopEffect, Storage, StoreEffect, Value
+from kernelwright.compiler.lower.tile_values import LoopEffect, Storage, Value
 from kernelwright.sketch.index import Poly, poly, to_c
 
 SHARED_BYTES = 44 * 1024
@@ -35,18 +35,9 @@ class BlockScheduler(Scheduler):
     unread: set[str] = field(default_factory=set)  # written since the last barrier
     unwritten: set[str] = field(default_factory=set)  # read since the last barrier
     watched: set[str] = field(default_factory=set)  # C names of tensors that this kernel both reads and writes
-    in_parallel: bool = True
     kept: list[Storage] = field(default_factory=list)
 
     # ------------------------------------------------------------ barriers
-
-    def first_sum(self, loop: LoopEffect, item: Carried) -> str | None:
-        """Products of a block add to the tile as it stands (tile_product.py), so it is always set to zero before."""
-        return None
-
-    def turn(self, value: Value) -> bool:
-        """Never: what turns a tile in a block of threads is that it lies in shared memory."""
-        return False
 
     def barrier(self) -> None:
         """Everything before is seen by everything after."""
@@ -93,44 +84,25 @@ class BlockScheduler(Scheduler):
 
     # ------------------------------------------------------------ effects
 
-    def store(self, effect: StoreEffect) -> None:
-        shape = _region_shape(effect)
-        put = Put(effect.tensor, effect.axes, effect.value, effect.mode)
-        nest = Nest(self.around, shape, [put], set())
-        whole = False
-        if effect.mode == "set" and _affine(effect):
-            index = nest.elements({})
-            whole = not index.outside(self.around.tensors[effect.tensor], index.positions(effect.axes, nest.index))
-        self.nest(shape, [put], list(effect.operands), fuse=whole)
+    def scan(self, value: Value) -> None:
+        special.scan(self, value)
 
-    def make(self, value: Value) -> None:
-        if value.storage is not None:
-            return
-        match value.op:
-            case "reduce":
-                self.reduce(value)
-            case "scan":
-                special.scan(self, value)
-            case "argsort":
-                special.argsort(self, value)
-            case "gemm":
-                tile_product.product(self, value)
-            case _:
-                storage = self.declare(value)
-                self.pre_make(value, {value.id})
-                value.storage = storage
-                self.emit(Nest(self.around, value.shape, [Fill(storage, value, ())], {value.id}), value.shape)
+    def argsort(self, value: Value) -> None:
+        special.argsort(self, value)
+
+    def product(self, value: Value) -> None:
+        tile_product.product(self, value)
 
     def loop(self, loop: LoopEffect) -> None:
         """A loop that all threads walk together; one that is parallel inside a block's work too."""
         self.make_outer_values(loop)
         self.begin_carried(loop)
         self.barrier()
-        self.out.append(_head(loop).replace("int64_t", self.position, 1) + " {")
+        self.out.append(loop_head(loop, self.position) + " {")
         self.inside(loop)
         self.barrier()
         self.out.append("}")
-        self.ready |= {v for v in self.usage.values if v.op == "stored" and any(v.storage is c.storage for c in loop.carried)}
+        self.left(loop)
 
 
 def _rounded(size: Poly) -> Poly:

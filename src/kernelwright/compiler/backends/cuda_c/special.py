@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Lines
-from kernelwright.compiler.backends.cpp.nest import Fill, Nest
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.nest import Fill, Nest
+from kernelwright.compiler.lower.c_family.scalars import Lines
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_values import Storage, Value
 from kernelwright.core.dtypes import FLOATS
@@ -40,7 +41,7 @@ def scan(scheduler: BlockScheduler, value: Value) -> None:
     elements = nest.elements({nest.vars[a]: 1 for a in [*others, axis]})
     element = elements.of(x, index)
     taken = scheduler.around.taken | set(nest.vars.values()) | {"total", "before", "first", "last", "f", "o", "part"}
-    lines = Lines(elements, 1, taken)
+    lines = Lines(1, taken)
     lines.count([element])
     text = lines.write(element, 1, False)
     body = lines.lines[1]

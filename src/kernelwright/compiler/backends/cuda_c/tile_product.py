@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.elements import Elements, Index, Lines
-from kernelwright.compiler.backends.cpp.materialize import cost_of
-from kernelwright.compiler.backends.cpp.nest import Fill, Nest
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.elements import Elements
+from kernelwright.compiler.lower.c_family.materialize import cost_of
+from kernelwright.compiler.lower.c_family.nest import Fill, Nest
+from kernelwright.compiler.lower.c_family.scalars import Lines
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
+from kernelwright.compiler.lower.element_index import Index
 from kernelwright.compiler.lower.tile_values import VIEWS, Value
 from kernelwright.sketch.index import Poly, poly, to_c
 
@@ -45,7 +47,7 @@ def product(scheduler: BlockScheduler, value: Value) -> None:
     left = [elements.of(a, _index(a, (*lead, poly(r) * high + i, poly(k)))) for i in range(high)]
     right = [elements.of(b, _index(b, (*lead, poly(k), poly(c) * wide + j))) for j in range(wide)]
     taken = scheduler.around.taken | set(nest.vars.values()) | {r, c, k, "f", "sum"}
-    lines = Lines(elements, 1, taken)
+    lines = Lines(1, taken)
     lines.count([*left, *right])
     left_texts = [lines.write(s, 1, False) for s in left]
     right_texts = [lines.write(s, 1, False) for s in right]

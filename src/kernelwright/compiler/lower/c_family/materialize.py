@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.transposed import turn_of, turns_sums
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.transpositions import turn_of, turns_sums
 from kernelwright.compiler.lower.stacks import members, short_axes
 from kernelwright.compiler.lower.tile_values import (
     HEAVY,
@@ -28,6 +27,8 @@ from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
 SHORT_ROW = 8
+KEEP_COST = 4
+"""Two nests need it: keep what costs more than this many cycles a vector; a store and a load cost about two."""
 KEEP_COST_IN_LOOP = 1.5
 """An inner loop needs it: keep all but plain loads and a cheap operation on them."""
 
@@ -42,7 +43,7 @@ class Usage:
     seen: set[Value] = field(default_factory=set)
 
 
-def decide(root: Block, keep_cost: float = CodegenOptions.keep_cost) -> Usage:
+def decide(root: Block, keep_cost: float = KEEP_COST) -> Usage:
     """Walks all values from the last to the first, so that each knows its consumers before it is judged."""
     usage = Usage()
     _visit_block(root, usage)

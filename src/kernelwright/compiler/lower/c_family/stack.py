@@ -1,6 +1,6 @@
 """Tiles that are put together of others along short axes, written in one pass.
 
-In: the scheduler and such a value (cfamily/stacks.py knows them). Out: lines that store it. The short axes are unrolled: with its
+In: the scheduler and such a value (compiler/lower/stacks.py knows them). Out: lines that store it. The short axes are unrolled: with its
 position known, each choice is one of its branches, and what the branches have in common is computed once. So a transform
 (Winograd's, a butterfly) reads its inputs once and writes all its outputs.
 """
@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.nest import Fill, Nest, Root
+from kernelwright.compiler.lower.c_family.nest import Fill, Nest, Root
 from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.sketch.index import poly
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.backends.cpp.schedule import Scheduler
+    from kernelwright.compiler.lower.c_family.schedule import Scheduler
 
 
 def make(scheduler: Scheduler, value: Value, axes: tuple[int, ...]) -> None:
