@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 
 from kernelwright.compiler.backends.cpp.kernel import source
-from kernelwright.compiler.backends.cpp.workspace import Lifetime, layout
 from kernelwright.compiler.designer import design_module
 from kernelwright.compiler.hardware import capabilities_of
 from kernelwright.compiler.language import language
+from kernelwright.compiler.lower.module_file.workspace import Lifetime, layout
 from kernelwright.sketch import nodes
 
 from .harness import Wrapped, designed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from kernelwright.compiler.backends.cpp.workspace import ALIGNMENT, Lifetime, layout
+from kernelwright.compiler.lower.module_file.workspace import ALIGNMENT, Lifetime, layout
 
 
 def test_a_chain_needs_two_places() -> None:

@@ -189,9 +189,10 @@ def test_the_file_stands_alone() -> None:
 
 def test_every_shared_function_has_a_cuda_form() -> None:
     """Elements are written by the C++ coder: what it may name must exist here too."""
-    from kernelwright.compiler.backends.cpp import elements, prelude_sections
+    from kernelwright.compiler.backends.cpp import prelude_sections
     from kernelwright.compiler.backends.cuda_c.prelude_sections import sections
     from kernelwright.compiler.lower import c_expressions
+    from kernelwright.compiler.lower.c_family import elements
 
     text = "".join(Path(str(module.__file__)).read_text() for module in (c_expressions, elements))
     named = set(re.findall(r"\w+", text)) & set(prelude_sections.sections())

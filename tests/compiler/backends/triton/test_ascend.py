@@ -75,7 +75,9 @@ for work in asked["kernels"]:
     compile(work["text"], work["function"], "exec")
 json.dump({answer}, open(answer, "w"))
 """
-ECHO = '{"version": "3.2.0", "error": None, "kernels": [{"function": w["function"], "stage": "linalg"} for w in asked["kernels"]]}'
+ECHO = (
+    '{"version": "3.2.0", "error": None, "kernels": [{"function": w["function"], "stage": "linalg"} for w in asked["kernels"]]}'
+)
 
 
 @pytest.fixture(scope="module")

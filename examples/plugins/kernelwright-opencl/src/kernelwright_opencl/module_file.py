@@ -1,18 +1,16 @@
 """The kernel file: OpenCL source for each set of input shapes, and a `ModelNew` that launches it through pyopencl.
 
 In: sketches and the reference's state_dict entries. Out: Python text that needs torch and pyopencl. The module around the launches is the
-one that GPU languages share (compiler/lower/gpu_module_file.py); tensors stay in host memory, which OpenCL buffers are laid over.
+one that GPU languages share (compiler/lower/module_file/launches.py); tensors stay in host memory, which OpenCL buffers are laid over.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
 from kernelwright.compiler.language import State
-from kernelwright.compiler.lower import gpu_module_file
-from kernelwright.compiler.lower.gpu_module_file import Call, Program
+from kernelwright.compiler.lower.module_file.launches import Call, Program, contiguous, render
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.print import to_source
@@ -86,9 +84,7 @@ def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Ske
         programs.append(Program(each, to_source(each), steps))
         sources.append(f"SOURCE{suffix} = r'''\n{text.strip()}\n'''\n_PROGRAM{suffix} = _Program(SOURCE{suffix})\n")
     kernels = _LOADER + "\n".join(sources)
-    return gpu_module_file.render(
-        programs, state, imports="import ctypes\nimport pyopencl as cl", kernels=kernels, needs="pyopencl"
-    )
+    return render(programs, state, imports="import ctypes\nimport pyopencl as cl", kernels=kernels, needs="pyopencl")
 
 
 def _fixed(sketch: nodes.Sketch) -> nodes.Sketch:
@@ -126,9 +122,7 @@ def _call(sketch: nodes.Sketch, program: str, group: list[OpenCLWriter]) -> Call
     """Lines that run kernels one after the other. An input that is also returned has a contiguous twin."""
     tensors = tuple(dict.fromkeys(name for writer in group for name in writer.used))
     written = [name for name in tensors if any(name in writer.written for writer in group)]
-    returned = set(gpu_module_file._leaves(json.loads(sketch.returns)))
-    roles = {tensor.name: tensor.role for tensor in sketch.tensors}
-    twins = {name: f"{name}_" if name in returned and roles[name] == "input" else name for name in tensors}
+    twins = contiguous(sketch)
     given = ", ".join(f"{name!r}: {twins[name]}" for name in tensors)
     lines = [f"{program}.run(", f"    {{{given}}},", f"    written={written},", "    launches=["]
     for writer in group:

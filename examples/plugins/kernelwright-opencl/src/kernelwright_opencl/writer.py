@@ -7,13 +7,13 @@ because OpenCL 1.2 has no shuffles; products have no tensor cores; and the text 
 
 from __future__ import annotations
 
-from kernelwright.compiler.lower.c_family.source import indent
-from kernelwright.compiler.lower.c_family.nest import Fold
 from kernelwright.compiler.backends.cuda_c import product_kernel
 from kernelwright.compiler.backends.cuda_c.cooperate import NestWriter, Written
 from kernelwright.compiler.backends.cuda_c.kernel import THREADS, KernelWriter, Launch
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
 from kernelwright.compiler.lower import c_expressions
+from kernelwright.compiler.lower.c_family.nest import Fold
+from kernelwright.compiler.lower.c_family.source import indent
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED
 from kernelwright.sketch.index import Poly
 from kernelwright.sketch.nodes import DType

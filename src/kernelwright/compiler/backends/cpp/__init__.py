@@ -71,10 +71,11 @@ def lower(
     sketches of the same module for other input shapes, among which the file chooses when it is called; `options` are knobs.py's."""
     from kernelwright.compiler.backends.cpp import kernel, module_file
     from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
+    from kernelwright.compiler.lower.module_file.compiled import Program
     from kernelwright.sketch.print import to_source
 
     knobs = CodegenOptions.of(options)
-    programs = [module_file.Program(each, kernel.source(each, knobs=knobs), to_source(each)) for each in (sketch, *shapes)]
+    programs = [Program(each, kernel.source(each, knobs=knobs), to_source(each)) for each in (sketch, *shapes)]
     return module_file.render(programs, state, knobs)
 
 

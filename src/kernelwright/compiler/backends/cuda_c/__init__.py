@@ -51,8 +51,8 @@ class CudaC:
 
 def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -> str:
     """Lowers a sketch to a kernel file; `shapes` are sketches of the same module for other input shapes."""
-    from kernelwright.compiler.backends.cpp.module_file import Program
     from kernelwright.compiler.backends.cuda_c import kernel, module_file
+    from kernelwright.compiler.lower.module_file.compiled import Program
     from kernelwright.sketch.print import to_source
 
     programs = [Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]

@@ -1,17 +1,12 @@
-"""The kernel file: one Python module that builds its CUDA source with nvcc and defines `ModelNew`.
-
-In: programs (a Sketch with its CUDA `Source`) and the reference's state_dict entries. Out: Python text that needs torch and nvcc and
-nothing else. The class and its forward are those of the C++ coder; the loader is nvcc's, and memory is the GPU's.
-"""
+"""The kernel file: one Python module that builds its CUDA source with nvcc and defines `ModelNew`; here is how it is built."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from kernelwright.compiler.backends.cpp import module_file as plain
-from kernelwright.compiler.backends.cpp.module_file import Program
 from kernelwright.compiler.language import State
+from kernelwright.compiler.lower.module_file import compiled
+from kernelwright.compiler.lower.module_file.compiled import Program
 
 _LOADER = '''
 def _build(code):
@@ -39,17 +34,5 @@ def _build(code):
 
 
 def render(programs: Sequence[Program], state: State) -> str:
-    """The text of the kernel file."""
-    text = plain.render(programs, state)
-    start = text.index("\nFLAGS = [")
-    stop = text.index("    return ctypes.CDLL(library)\n", start) + len("    return ctypes.CDLL(library)\n")
-    text = text[:start] + _LOADER + text[stop:]
-    text = text.replace("needs torch and g++.", "needs torch and nvcc.", 1)
-    head, marker, rest = text.rpartition("\ndef _declare(")
-    return head + marker + _on_device(rest)
-
-
-def _on_device(text: str) -> str:
-    """New tensors lie on the GPU; parameters go where the module is moved to."""
-    text = re.sub(r"(torch\.empty\(.*?, dtype=torch\.\w+)\)", r'\1, device="cuda")', text)
-    return re.sub(r"(torch\.tensor\(.*, dtype=torch\.\w+)\)\.reshape", r'\1, device="cuda").reshape', text)
+    """The text of the kernel file: memory is the GPU's."""
+    return compiled.render(programs, state, loader=_LOADER, needs="nvcc", device="cuda")

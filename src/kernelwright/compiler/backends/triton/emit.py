@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kernelwright.compiler.backends.triton.kernel import Launch, launches
 from kernelwright.compiler.backends.triton.op_table import HELPERS
 from kernelwright.compiler.language import State
-from kernelwright.compiler.lower import gpu_module_file
-from kernelwright.compiler.lower.gpu_module_file import Call, Program
+from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
 from kernelwright.sketch import nodes
-from kernelwright.sketch.print import to_source
 
 LIBDEVICE = """
 try:  # Ascend's Triton has the functions of its device there
@@ -23,32 +20,27 @@ except ImportError:
 
 def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = ()) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
-    taken: set[str] = set(HELPERS)
-    programs: list[Program] = []
+    taken: set[str] = set()
     functions: list[str] = []
-    for each in (sketch, *shapes):
-        steps: list[Call | nodes.LibraryCall] = []
-        for step in each.steps:
-            if isinstance(step, nodes.LibraryCall):
-                steps.append(step)
-                continue
-            for launch in launches(each, step, taken):
-                functions.append(launch.text)
-                steps.append(Call((_call(each, launch),), launch.tensors, launch.once))
-        programs.append(Program(each, to_source(each), tuple(steps)))
+
+    def calls(each: nodes.Sketch, step: nodes.Kernel) -> Iterator[Call]:
+        for launch in launches(each, step, taken):
+            functions.append(launch.text)
+            yield Call((_call(each, launch),), launch.tensors, launch.once)
+
+    programs = programs_of((sketch, *shapes), calls)
     body = "\n\n".join(functions)
     helpers = _helpers(body)
     imports = "import triton\nimport triton.language as tl"
     if "libdevice." in body + helpers:
         imports += f"\n{LIBDEVICE}\n"
-    return gpu_module_file.render(programs, state, imports=imports, kernels=f"\n{helpers}{body}", needs="Triton")
+    return render(programs, state, imports=imports, kernels=f"\n{helpers}{body}", needs="Triton")
 
 
 def _call(sketch: nodes.Sketch, launch: Launch) -> str:
     """The launch as a line of forward. An input that is also returned has a contiguous twin."""
-    returned = set(gpu_module_file._leaves(json.loads(sketch.returns)))
-    roles = {tensor.name: tensor.role for tensor in sketch.tensors}
-    names = [f"{name}_" if name in returned and roles[name] == "input" else name for name in launch.tensors]
+    twins = contiguous(sketch)
+    names = [twins[name] for name in launch.tensors]
     given = [*names, *(f"{constant}={size}" for constant, size in launch.constants)]
     return f"{launch.name}[({launch.grid},)]({', '.join(given)}, num_warps={launch.warps}, num_stages={launch.stages})"
 

@@ -1,7 +1,7 @@
 """Parts of a batch one after the other: what two kernels hand over between them is then as large as one part needs.
 
 In: an operand, what its operator makes, how much is stored on the way, and how to make it. Out: the value, in parts where storing all of
-it would take more memory than eager plus a tenth has. The parts' temporaries share memory (compiler/backends/cpp/workspace.py),
+it would take more memory than eager plus a tenth has. The parts' temporaries share memory (compiler/lower/module_file/workspace.py),
 since each is made right before it is used (assemble.py), and are near when they are read.
 """
 

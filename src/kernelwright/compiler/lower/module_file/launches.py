@@ -1,4 +1,4 @@
-"""The Python file around GPU kernels: `ModelNew` with the reference's parameters, and a forward that allocates and launches.
+"""A kernel file whose kernels Python launches: `ModelNew` with the reference's parameters, and a forward that allocates and launches.
 
 In: `Program`s, one for each set of input shapes that the task has: a sketch, its text, and `Call`s (lines of Python that launch, the
 tensors they take). Out: Python text that needs torch and the language's own package. Tensors are made on the device of the first
@@ -7,39 +7,14 @@ input. What depends on parameters only (`once`) is made again when one of them c
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from kernelwright.compiler.backends.cpp import forward as shared
 from kernelwright.compiler.language import State, constructor
+from kernelwright.compiler.lower.module_file.state import DECLARE, FLATTEN, HEAD, docstring, entries, shape, suffix
+from kernelwright.compiler.lower.module_file.values import input_shapes, library_call, parameter, result, returned
 from kernelwright.sketch import nodes
-
-_DECLARE = '''
-def _declare(module, name, tensor, buffer):
-    """Registers a tensor under a dotted state_dict name."""
-    *path, last = name.split(".")
-    for part in path:
-        if part not in module._modules:
-            module.add_module(part, nn.Module())
-        module = module._modules[part]
-    if buffer:
-        module.register_buffer(last, tensor)
-    else:
-        module.register_parameter(last, nn.Parameter(tensor, requires_grad=False))
-
-
-def _flatten(tree, into):
-    if isinstance(tree, (list, tuple)):
-        for item in tree:
-            _flatten(item, into)
-    elif isinstance(tree, dict):
-        for item in tree.values():
-            _flatten(item, into)
-    else:
-        into.append(tree)
-    return into
-'''
+from kernelwright.sketch.print import to_source
 
 _FORWARD = """
     def forward(self, *args, **kwargs):
@@ -70,58 +45,56 @@ class Program:
     steps: tuple[Call | nodes.LibraryCall, ...]
 
 
+def programs_of(
+    sketches: Sequence[nodes.Sketch], calls: Callable[[nodes.Sketch, nodes.Kernel], Iterable[Call]]
+) -> list[Program]:
+    """The sketches as programs; `calls` writes the calls of one kernel."""
+    found = []
+    for sketch in sketches:
+        steps: list[Call | nodes.LibraryCall] = []
+        for step in sketch.steps:
+            if isinstance(step, nodes.LibraryCall):
+                steps.append(step)
+            else:
+                steps += calls(sketch, step)
+        found.append(Program(sketch, to_source(sketch), tuple(steps)))
+    return found
+
+
+def contiguous(sketch: nodes.Sketch) -> dict[str, str]:
+    """The name in forward of each tensor that a launch may be given: an input that is also returned has a contiguous twin."""
+    twins = returned(sketch)
+    return {t.name: f"{t.name}_" if t.role == "input" and t.name in twins else t.name for t in sketch.tensors}
+
+
 def render(programs: Sequence[Program], state: State, *, imports: str, kernels: str, needs: str) -> str:
     """The text of the kernel file. `kernels` is the device code, `imports` what it needs beyond torch."""
-    main = programs[0].sketch
-    doc = main.doc.strip().replace('"""', "'''").replace("\\", "/") or main.name
     parts = [
-        f'"""{doc}\n\nWritten by Kernelwright from the sketch below; needs torch and {needs}.\n"""\n',
+        docstring(programs[0].sketch, needs),
         f"import torch\n{imports}\nfrom torch import nn\n",
-        *(f"SKETCH{_suffix(number)} = r'''\n{program.text.strip()}\n'''\n" for number, program in enumerate(programs)),
+        *(f"SKETCH{suffix(number)} = r'''\n{program.text.strip()}\n'''\n" for number, program in enumerate(programs)),
         kernels,
-        _DECLARE,
-        _module(programs, constructor(_entries([program.sketch for program in programs], state), state)),
+        f"{DECLARE}\n\n{FLATTEN}",
+        _module(programs, constructor(entries([program.sketch for program in programs], state), state)),
     ]
     return "\n".join(parts)
 
 
-def _suffix(number: int) -> str:
-    return f"_{number}" if number else ""
-
-
-def _entries(sketches: Sequence[nodes.Sketch], state: State) -> list[tuple[str, tuple[int, ...], str, bool]]:
-    """All state_dict entries: those given, then parameters that only a sketch names."""
-    known = [(name, tuple(shape), str(dtype).removeprefix("torch."), bool(buffer)) for name, shape, dtype, buffer in state]
-    names = {entry[0] for entry in known}
-    for sketch in sketches:
-        for tensor in sketch.tensors:
-            if tensor.role == "param" and tensor.source not in names:
-                names.add(tensor.source)
-                known.append((tensor.source, _shape(sketch, tensor), tensor.dtype.torch_name, False))
-    return known
-
-
-def _shape(sketch: nodes.Sketch, tensor: nodes.Tensor) -> tuple[int, ...]:
-    sizes = {s.name: s.value for s in sketch.sizes} | {t.name: t.value for t in sketch.tunables}
-    return tuple(shared.number(i, sizes) for i in tensor.shape)
-
-
 def _module(programs: Sequence[Program], declared: list[str]) -> str:
-    out = ["", "class ModelNew(nn.Module):", "    def __init__(self, *args, **kwargs):", "        super().__init__()"]
-    out += declared
+    out = [*HEAD, *declared]
     for number, program in enumerate(programs):
-        out += _constants(program.sketch, _suffix(number))
+        out += _constants(program.sketch, suffix(number))
         if _once(program):
-            out.append(f"        self._made{_suffix(number)} = None")
+            out.append(f"        self._made{suffix(number)} = None")
     if len(programs) > 1:
-        shapes = [shared.input_shapes(program.sketch) for program in programs]
+        shapes = [input_shapes(program.sketch) for program in programs]
         positions = sorted(set.intersection(*(set(each) for each in shapes)))
         out.append("        self._programs = {")
         for number, each in enumerate(shapes):
-            out.append(f"            {tuple(each[position] for position in positions)}: self._run{_suffix(number)},")
+            out.append(f"            {tuple(each[position] for position in positions)}: self._run{suffix(number)},")
         out.append("        }")
     for number, program in enumerate(programs):
-        out += ["", *_run(program, _suffix(number))]
+        out += ["", *_run(program, suffix(number))]
     text = "\n".join(out) + "\n"
     if len(programs) > 1:
         return text + _FORWARD.format(positions=positions)
@@ -134,7 +107,7 @@ def _constants(sketch: nodes.Sketch, suffix: str) -> list[str]:
     for tensor in sketch.tensors:
         if tensor.role == "constant":
             numbers = repr(list(values[tensor.source])).replace("inf", "float('inf')").replace("nan", "float('nan')")
-            made = f"torch.tensor({numbers}, dtype=torch.{tensor.dtype.torch_name}).reshape({list(_shape(sketch, tensor))})"
+            made = f"torch.tensor({numbers}, dtype=torch.{tensor.dtype.torch_name}).reshape({list(shape(sketch, tensor))})"
             out.append(f"        self.register_buffer('_{tensor.name}{suffix}', {made}, persistent=False)")
     return out
 
@@ -150,23 +123,21 @@ def _run(program: Program, suffix: str) -> list[str]:
     once = _once(program)
     made_once = {name for step in once for name in step.tensors if roles[name] in ("temp", "output")}
     used = {name for step in program.steps for name in _names(sketch, step)}
-    returned = set(_leaves(json.loads(sketch.returns)))
+    given_back = returned(sketch)
     out = [f"    def _run{suffix}(self, inputs):"]
     inputs = [tensor for tensor in sketch.tensors if tensor.role == "input"]
     for tensor in inputs:
         out.append(f"        {tensor.name} = inputs[{tensor.source}]")
-        wanted, kind = _shape(sketch, tensor), tensor.dtype.torch_name
+        wanted, kind = shape(sketch, tensor), tensor.dtype.torch_name
         out.append(f"        if {tensor.name}.shape != {wanted} or {tensor.name}.dtype != torch.{kind}:")
         given = f"{{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}"
         text = f"argument {tensor.source} must be a {kind} tensor of shape {list(wanted)}, not {given}"
         out.append(f'            raise ValueError(f"{text}")')
     params = [
-        tensor for tensor in sketch.tensors if tensor.role == "param" and (tensor.name in used or tensor.name in returned)
+        tensor for tensor in sketch.tensors if tensor.role == "param" and (tensor.name in used or tensor.name in given_back)
     ]
     for tensor in params:
-        *path, last = tensor.source.split(".")
-        owner = "self" + "".join(f"._modules[{part!r}]" for part in path)
-        out.append(f"        {tensor.name} = {f'{owner}.{last}' if last.isidentifier() else f'getattr({owner}, {last!r})'}")
+        out.append(f"        {tensor.name} = {parameter(tensor)}")
     for tensor in sketch.tensors:
         if tensor.role == "constant" and tensor.name in used:
             out.append(f"        {tensor.name} = self._{tensor.name}{suffix}")
@@ -175,7 +146,7 @@ def _run(program: Program, suffix: str) -> list[str]:
     out.append(f"        device = {device}")
     for tensor in inputs:
         if tensor.name in used:
-            twin = f"{tensor.name}_" if tensor.name in returned else tensor.name
+            twin = f"{tensor.name}_" if tensor.name in given_back else tensor.name
             out.append(f"        {twin} = {tensor.name}.contiguous()")
     if once:
         out += _prepared(sketch, once, made_once, [p for p in params if any(p.name in step.tensors for step in once)], suffix)
@@ -187,8 +158,8 @@ def _run(program: Program, suffix: str) -> list[str]:
             if not step.once:
                 out += [f"        {line}" for line in step.lines]
         else:
-            out += shared._library_call(sketch, step)
-    out.append(f"        return {shared._tree(json.loads(sketch.returns))}")
+            out += library_call(sketch, step)
+    out.append(f"        return {result(sketch)}")
     return out
 
 
@@ -211,8 +182,7 @@ def _prepared(sketch: nodes.Sketch, once: list[Call], made: set[str], params: li
 
 
 def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor) -> str:
-    shape = _shape(sketch, tensor)
-    return f"torch.empty({shape}, dtype=torch.{tensor.dtype.torch_name}, device=device)"
+    return f"torch.empty({shape(sketch, tensor)}, dtype=torch.{tensor.dtype.torch_name}, device=device)"
 
 
 def _names(sketch: nodes.Sketch, step: Call | nodes.LibraryCall) -> tuple[str, ...]:
@@ -220,10 +190,3 @@ def _names(sketch: nodes.Sketch, step: Call | nodes.LibraryCall) -> tuple[str, .
     base = {tensor.name: tensor.source for tensor in sketch.tensors if tensor.role == "view"}
     named = step.tensors if isinstance(step, Call) else (*step.inputs, *step.outputs)
     return tuple(base.get(name, name) for name in named)
-
-
-def _leaves(tree: object) -> list[str]:
-    if isinstance(tree, str):
-        return [tree]
-    items = tree if isinstance(tree, list) else list(tree.values()) if isinstance(tree, dict) else []
-    return [leaf for item in items for leaf in _leaves(item)]

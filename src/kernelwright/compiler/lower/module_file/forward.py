@@ -1,38 +1,27 @@
 """The methods of a kernel file that run one program: constants, checks, preparation, forward.
 
-In: a Sketch, its C++ `Source` and the prefix of its entry points' Python names. Out: lines of Python, indented as methods of a class
-whose `self` has the parameters (module_file.py writes the class). forward checks shapes once per signature, then allocates and
+In: a Sketch, its `Source` and the prefix of its entry points' Python names. Out: lines of Python, indented as methods of a class
+whose `self` has the parameters (compiled.py writes the class). forward checks shapes once per signature, then allocates and
 calls; kernels marked `once` run again only when a parameter changed.
 """
 
 from __future__ import annotations
 
 import json
-import keyword
 import math
 from typing import Any
 
-from kernelwright.compiler.backends.cpp.workspace import Layout, Lifetime, layout
 from kernelwright.compiler.lower.c_family.source import Entry, Source
+from kernelwright.compiler.lower.module_file.values import library_call, number, parameter, python, result, returned
+from kernelwright.compiler.lower.module_file.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import evaluate, symbols
-from kernelwright.sketch.interpret import library
+from kernelwright.sketch.index import symbols
 from kernelwright.sketch.structure import Likenesses
 
 
-def number(index: nodes.Index, sizes: dict[str, int]) -> int:
-    """An extent as a number."""
-    return int(evaluate(index, sizes))
-
-
-def input_shapes(sketch: nodes.Sketch) -> dict[int, tuple[int, ...]]:
-    """The shape of each input that the sketch reads, by its position among the flattened arguments."""
-    sizes = {s.name: s.value for s in sketch.sizes}
-    return {int(t.source): tuple(number(i, sizes) for i in t.shape) for t in sketch.tensors if t.role == "input"}
-
-
-def attributes(sketch: nodes.Sketch, holder: str = "self") -> list[str]:
-    """What the constructor sets: the sketch's constants, and nothing seen or prepared yet. `holder` has what is made once."""
+def attributes(sketch: nodes.Sketch, holder: str = "self", device: str = "") -> list[str]:
+    """What the constructor sets: the sketch's constants, and nothing seen or prepared yet. `holder` has what is made once;
+    `device` is the argument that places a new tensor."""
     values = dict(sketch.constants)
     out = []
     for tensor in sketch.tensors:
@@ -41,7 +30,7 @@ def attributes(sketch: nodes.Sketch, holder: str = "self") -> list[str]:
             numbers = numbers.replace("true", "True").replace("false", "False")
             shape = [number(i, {s.name: s.value for s in sketch.sizes}) for i in tensor.shape]
             out.append(
-                f"        self._{tensor.name} = torch.tensor({numbers}, dtype=torch.{tensor.dtype.torch_name}).reshape({shape})"
+                f"        self._{tensor.name} = torch.tensor({numbers}, dtype=torch.{tensor.dtype.torch_name}{device}).reshape({shape})"
             )
     return [*out, "        self._seen = None", f"        {holder}._made_from = None", ""]
 
@@ -68,7 +57,7 @@ def _made_once(sketch: nodes.Sketch) -> dict[str, str]:
     return {name: f"made_{number}" for number, name in enumerate(names)}
 
 
-def methods(sketch: nodes.Sketch, built: Source, prefix: str, holder: str = "self") -> list[str]:
+def methods(sketch: nodes.Sketch, built: Source, prefix: str, holder: str = "self", device: str = "") -> list[str]:
     """`_check`, `_prepare` (where something is made once) and `forward`."""
     inputs = [t for t in sketch.tensors if t.role == "input"]
     params = [t for t in sketch.tensors if t.role == "param"]
@@ -81,8 +70,8 @@ def methods(sketch: nodes.Sketch, built: Source, prefix: str, holder: str = "sel
     once_made = {t for s in once for t in s.tensors if _role(sketch, t) in ("temp", "output")}
     out = _check_method(sketch, inputs)
     if once:
-        out += _prepare_method(sketch, prefix, once, once_made, params, holder)
-    return out + _forward_method(sketch, built, prefix, inputs, params, constants, used, once, once_made, holder)
+        out += _prepare_method(sketch, prefix, once, once_made, params, holder, device)
+    return out + _forward_method(sketch, built, prefix, inputs, params, constants, used, once, once_made, holder, device)
 
 
 def _role(sketch: nodes.Sketch, name: str) -> str:
@@ -113,7 +102,7 @@ def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]
 
 
 def _prepare_method(
-    sketch: nodes.Sketch, prefix: str, once: list[Entry], made: set[str], params: list[nodes.Tensor], holder: str
+    sketch: nodes.Sketch, prefix: str, once: list[Entry], made: set[str], params: list[nodes.Tensor], holder: str, device: str
 ) -> list[str]:
     attribute = _made_once(sketch)
     names = [p.name for p in params]
@@ -121,7 +110,7 @@ def _prepare_method(
     out.append('        """What depends on parameters only (folding, packing); kept until one changes."""')
     for tensor in sketch.tensors:
         if tensor.name in made:
-            out.append(f"        {tensor.name} = {holder}.{attribute[tensor.name]} = {_empty(sketch, tensor)}")
+            out.append(f"        {tensor.name} = {holder}.{attribute[tensor.name]} = {_empty(sketch, tensor, device)}")
     for tensor in sketch.tensors:
         if tensor.role == "constant" and any(tensor.name in step.tensors for step in once):
             out.append(f"        {tensor.name} = self._{tensor.name}")
@@ -136,29 +125,16 @@ def _arguments(step: Entry, pointers: list[str]) -> str:
     return ", ".join([*given, *step.sizes])
 
 
-def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor, like: str = "") -> str:
+def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor, device: str, like: str = "") -> str:
     """A new tensor; `like` names one of the same dtype, which saves 0.2 µs. Extents as arguments of their own: torch takes 0.5 µs
     longer to read a tuple."""
-    shape = ", ".join(_python(i, sketch) for i in tensor.shape) or "()"
-    return f"{like}.new_empty({shape})" if like else f"torch.empty({shape}, dtype=torch.{tensor.dtype.torch_name})"
-
-
-def _python(index: nodes.Index, sketch: nodes.Sketch) -> str:
-    values = {s.name: s.value for s in sketch.sizes if not s.dynamic} | {t.name: t.value for t in sketch.tunables}
-    if isinstance(index, nodes.Int):
-        return str(index.value)
-    if isinstance(index, nodes.Sym):
-        return str(values.get(index.name, index.name))
-    left, right = _python(index.left, sketch), _python(index.right, sketch)
-    if index.op in ("min", "max"):
-        return f"{index.op}({left}, {right})"
-    text = f"({left} {index.op} {right})"
-    return str(eval(text)) if not any(c.isalpha() for c in text) else text  # digits and operators only
+    shape = ", ".join(python(i, sketch) for i in tensor.shape) or "()"
+    return f"{like}.new_empty({shape})" if like else f"torch.empty({shape}, dtype=torch.{tensor.dtype.torch_name}{device})"
 
 
 def _forward_method(
     sketch: nodes.Sketch, built: Source, prefix: str, inputs: list[nodes.Tensor], params: list[nodes.Tensor], constants: list[nodes.Tensor],
-    used: set[str], once: list[Entry], once_made: set[str], holder: str,
+    used: set[str], once: list[Entry], once_made: set[str], holder: str, device: str,
 ) -> list[str]:  # fmt: skip
     out: list[str] = []
     by_position = {int(t.source): t for t in inputs}
@@ -176,10 +152,10 @@ def _forward_method(
         out.append("        if signature != self._seen:")
         out.append(f"            self._check({', '.join(t.name for t in inputs)})")
         out.append("            self._seen = signature")
-    returned = set(_leaves(json.loads(sketch.returns)))
+    given_back = returned(sketch)
     for tensor in inputs:
         if tensor.name in used:
-            target = f"{tensor.name}_" if tensor.name in returned else tensor.name
+            target = f"{tensor.name}_" if tensor.name in given_back else tensor.name
             out.append(f"        {target} = {tensor.name} if {tensor.name}.is_contiguous() else {tensor.name}.contiguous()")
     dynamic = [s.name for s in sketch.sizes if s.dynamic]
     for name in dynamic:
@@ -191,10 +167,7 @@ def _forward_method(
         out.append(f"        {name} = {value}")
     for tensor in params:
         if tensor.name in used:
-            *path, last = tensor.source.split(".")
-            owner = "self" + "".join(f"._modules[{part!r}]" for part in path)
-            value = f"{owner}.{last}" if last.isidentifier() else f"getattr({owner}, {last!r})"
-            out.append(f"        {tensor.name} = {value}")
+            out.append(f"        {tensor.name} = {parameter(tensor)}")
     for tensor in constants:
         if tensor.name in used:
             out.append(f"        {tensor.name} = self._{tensor.name}")
@@ -208,20 +181,20 @@ def _forward_method(
         attribute = _made_once(sketch)
         for name in sorted(once_made):
             out.append(f"        {name} = {holder}.{attribute[name]}")
-    shared = _workspace(sketch, built, used - once_made)
-    if shared.size:
-        out.append(f"        _workspace = torch.empty({shared.size}, dtype=torch.uint8)")
+    room = _workspace(sketch, built, used - once_made)
+    if room.size:
+        out.append(f"        _workspace = torch.empty({room.size}, dtype=torch.uint8{device})")
         out.append("        _memory = _workspace.data_ptr()")
     for tensor in sketch.tensors:
         made_here = tensor.role in ("output", "temp") and tensor.name in used and tensor.name not in once_made
-        if made_here and tensor.name not in shared.offsets:
+        if made_here and tensor.name not in room.offsets:
             like = next((t.name for t in inputs if t.dtype == tensor.dtype), "")
-            out.append(f"        {tensor.name} = {_empty(sketch, tensor, like)}")
+            out.append(f"        {tensor.name} = {_empty(sketch, tensor, device, like)}")
 
     def pointer(name: str) -> str:
-        if name in shared.offsets:
-            return f"_memory + {shared.offsets[name]}"
-        return f"{name}_.data_ptr()" if name in returned and _role(sketch, name) == "input" else f"{name}.data_ptr()"
+        if name in room.offsets:
+            return f"_memory + {room.offsets[name]}"
+        return f"{name}_.data_ptr()" if name in given_back and _role(sketch, name) == "input" else f"{name}.data_ptr()"
 
     for step in built.steps:
         if isinstance(step, Entry):
@@ -229,8 +202,8 @@ def _forward_method(
                 pointers = [pointer(t) for t in step.tensors]
                 out.append(f"        {prefix}{step.name}({_arguments(step, pointers)})")
         else:
-            out += _library_call(sketch, step)
-    out.append(f"        return {_tree(json.loads(sketch.returns))}")
+            out += library_call(sketch, step)
+    out.append(f"        return {result(sketch)}")
     return out
 
 
@@ -248,65 +221,3 @@ def _workspace(sketch: nodes.Sketch, built: Source, used: set[str]) -> Layout:
             elements = math.prod(number(extent, sizes) for extent in tensor.shape)
             lives[tensor.name] = Lifetime(elements * tensor.dtype.size, *built.alive[tensor.name])
     return layout(lives) if len(lives) > 1 else Layout({}, 0)
-
-
-def _leaves(tree: object) -> list[str]:
-    if isinstance(tree, str):
-        return [tree]
-    if isinstance(tree, list):
-        return [leaf for item in tree for leaf in _leaves(item)]
-    if isinstance(tree, dict):
-        return [leaf for item in tree.values() for leaf in _leaves(item)]
-    return []
-
-
-def _tree(tree: object) -> str:
-    """The returned structure as a Python expression: lists in the JSON are tuples, `$list` are lists."""
-    if isinstance(tree, str):
-        return tree
-    if isinstance(tree, list):
-        return f"({', '.join(_tree(item) for item in tree)}{',' if len(tree) == 1 else ''})"
-    if isinstance(tree, dict):
-        if list(tree) == ["$list"]:
-            return f"[{', '.join(_tree(item) for item in tree['$list'])}]"
-        return "{" + ", ".join(f"{key!r}: {_tree(item)}" for key, item in tree.items()) + "}"
-    return repr(tree)
-
-
-def _library_call(sketch: nodes.Sketch, step: nodes.LibraryCall) -> list[str]:
-    """Track hybrid: one ATen operator left to torch; results are copied into the declared tensors."""
-    plan = library.plan(step)
-
-    def tensor(k: int) -> str:
-        name = _seen_as(sketch, step.inputs[k])
-        return f"torch.view_as_complex({name})" if k in plan.complex_inputs else name
-
-    given = [tensor(k) for k in plan.positional]
-    for name, value in plan.keywords.items():
-        text = _text(library.filled(value, tensor, lambda dtype: f"torch.{dtype}", _literal))
-        given.append(f"**{{{name!r}: {text}}}" if keyword.iskeyword(name) else f"{name}={text}")
-    lines = [f"        _results = torch.ops.{step.operator}({', '.join(given)})"]
-    for k, name in enumerate(step.outputs):
-        place = plan.results[k] if plan.results is not None else k
-        result = "_results" if plan.results is None and len(step.outputs) == 1 else f"_results[{place}]"
-        if k in plan.complex_outputs:
-            result = f"torch.view_as_real({result}.resolve_conj())"
-        lines.append(f"        {_seen_as(sketch, name)}.copy_({result}.detach())")
-    return [*lines, "        del _results"]
-
-
-def _seen_as(sketch: nodes.Sketch, name: str) -> str:
-    """A tensor by its name in forward: a view is written out, an input that is also returned has a contiguous twin."""
-    tensor = next(t for t in sketch.tensors if t.name == name)
-    if tensor.role == "view":
-        shape = ", ".join(_python(i, sketch) for i in tensor.shape)
-        return f"{_seen_as(sketch, tensor.source)}.view([{shape}])"
-    return f"{name}_" if tensor.role == "input" and name in _leaves(json.loads(sketch.returns)) else name
-
-
-def _literal(value: object) -> str:
-    return f"float({str(value)!r})" if isinstance(value, float) and not math.isfinite(value) else repr(value)
-
-
-def _text(value: object) -> str:
-    return f"[{', '.join(map(_text, value))}]" if isinstance(value, list) else str(value)
