@@ -50,7 +50,7 @@ def microseconds(call: Callable[[], Any]) -> float:
 
 def measured() -> dict[str, dict[str, float]]:
     """Each case: our kernel's microseconds, and eager's."""
-    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.backends.cpp.emit import lower
     from kernelwright.compiler.designer import design_module
 
     told = {}

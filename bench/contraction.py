@@ -87,7 +87,7 @@ def table() -> list[tuple[str, Any, tuple[Any, ...], float]]:
 
 def kernel(module: Any, inputs: tuple[Any, ...]) -> Any:
     """The built-in designer's first sketch for a module, lowered to C++, built and loaded with its weights."""
-    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.backends.cpp.emit import lower
     from kernelwright.compiler.designer import design_module
 
     sketch = design_module(module, inputs)[0].sketch

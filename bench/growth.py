@@ -59,7 +59,7 @@ def module(function: Callable[[Any], Any]) -> Any:
 
 def kernel(function: Callable[[Any], Any], x: Any) -> Any:
     """The built-in mind's first design for this function at this shape, built and loaded."""
-    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.backends.cpp.emit import lower
     from kernelwright.compiler.designer import design_module
 
     file = types.ModuleType("kernel")

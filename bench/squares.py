@@ -23,7 +23,7 @@ SIZES = (512, 768, 1024, 1536, 2048, 3072, 4096)
 
 def kernel(module: Any, pair: tuple[Any, Any]) -> Any:
     """The built-in mind's first design, built and loaded."""
-    from kernelwright.compiler.backends.cpp import lower
+    from kernelwright.compiler.backends.cpp.emit import lower
     from kernelwright.compiler.designer import design_module
 
     file = types.ModuleType("kernel")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 
 

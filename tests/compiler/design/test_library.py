@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 from kernelwright.compiler.hardware import capabilities_of
 from kernelwright.compiler.language import language

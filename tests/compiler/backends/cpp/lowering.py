@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter

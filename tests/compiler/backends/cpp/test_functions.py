@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from kernelwright.compiler.backends.cpp.module_file import FLAGS
+from kernelwright.compiler.backends.cpp.nests.vectors import FUNCTIONS
 from kernelwright.compiler.backends.cpp.prelude_sections import prelude
-from kernelwright.compiler.backends.cpp.vectors import FUNCTIONS
 
 
 def _softplus(x: torch.Tensor) -> torch.Tensor:

@@ -7,8 +7,9 @@ import types
 import pytest
 import torch
 
-from kernelwright.compiler.backends.cpp import LANGUAGE, lower
+from kernelwright.compiler.backends.cpp import LANGUAGE
 from kernelwright.compiler.backends.cpp.codegen_options import DEFAULTS, DOMAINS
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.core.errors import ConfigError
 from kernelwright.core.kernel import Kernel
 from kernelwright.search.codegen_options import code_of

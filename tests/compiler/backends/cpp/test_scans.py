@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.compiler.backends.cpp import kernel, lower
+from kernelwright.compiler.backends.cpp import kernel
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 from kernelwright.sketch.print import to_source
 

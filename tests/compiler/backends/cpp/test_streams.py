@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 
 

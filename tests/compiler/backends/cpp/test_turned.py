@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 
 

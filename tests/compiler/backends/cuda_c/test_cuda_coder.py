@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from kernelwright.compiler.backends.cuda_c import kernel, lower
+from kernelwright.compiler.backends.cuda_c import kernel
+from kernelwright.compiler.backends.cuda_c.emit import lower
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import torch
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import (
     AttentionProblem,

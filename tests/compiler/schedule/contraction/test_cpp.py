@@ -10,7 +10,7 @@ import torch
 from building import attention_sketches, conv_sketches, gemm_sketches, machine
 from torch.nn import functional
 
-from kernelwright.compiler.backends.cpp import lower
+from kernelwright.compiler.backends.cpp.emit import lower
 from kernelwright.compiler.designer import design_module
 from kernelwright.sketch.nodes import Sketch
 

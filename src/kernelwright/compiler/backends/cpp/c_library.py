@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.forward import number
-from kernelwright.compiler.backends.cpp.kernel import DEFAULT, Entry, Source, source
-from kernelwright.compiler.backends.cpp.workspace import ALIGNMENT, Lifetime, layout
+from kernelwright.compiler.backends.cpp.kernel import DEFAULT, source
+from kernelwright.compiler.backends.cpp.module_file import build_flags
+from kernelwright.compiler.lower.c_family.source import Entry, Source
 from kernelwright.compiler.lower.c_types import literal
+from kernelwright.compiler.lower.module_file.values import number
+from kernelwright.compiler.lower.module_file.workspace import ALIGNMENT, Lifetime, layout
 from kernelwright.core.dtypes import DType
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
@@ -62,8 +64,6 @@ class Library:
 
 def c_library(sketch: nodes.Sketch, name: str, *, knobs: CodegenOptions = DEFAULT) -> Library:
     """The library of a sketch whose sizes are numbers. SketchError for one with dynamic sizes or calls into torch."""
-    from kernelwright.compiler.backends.cpp.module_file import build_flags
-
     if any(size.dynamic for size in sketch.sizes):
         raise SketchError("a C library is written for sizes that are numbers; this sketch has dynamic ones")
     if any(isinstance(step, nodes.LibraryCall) for step in sketch.steps):

@@ -9,13 +9,22 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
-from kernelwright.compiler.backends.cpp import bf16_products, gemm
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.loops import CpuSurroundings
+from kernelwright.compiler.backends.cpp.nests.loops import CpuSurroundings
 from kernelwright.compiler.backends.cpp.prelude_sections import prelude
+from kernelwright.compiler.backends.cpp.products import bf16, micro_kernel
 from kernelwright.compiler.backends.cpp.schedule import Scheduler
 from kernelwright.compiler.lower.c_family.materialize import decide
-from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, indent, root, sizes_of
+from kernelwright.compiler.lower.c_family.source import (
+    Entry,
+    KernelTensors,
+    Source,
+    c_name,
+    entry_point,
+    indent,
+    root,
+    sizes_of,
+)
 from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.sketch import nodes
@@ -87,9 +96,9 @@ def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
     if "std::stable_sort" in body:
         headers += "#include <algorithm>\n"
-    products = gemm.prelude(knobs.registers, knobs.unroll) if re.search("gemm_(tile|packing)<", body) else ""
-    products += bf16_products.PRELUDE if "gemm_pairs(" in body else ""
-    products += gemm.PACKING if re.search("pack_rows|gemm_packing|pack_blocks", body) else ""
+    products = micro_kernel.prelude(knobs.registers, knobs.unroll) if re.search("gemm_(tile|packing)<", body) else ""
+    products += bf16.prelude() if "gemm_pairs(" in body else ""
+    products += micro_kernel.packing() if re.search("pack_rows|gemm_packing|pack_blocks", body) else ""
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
 
@@ -151,18 +160,7 @@ def _entry(
     streams: bool,
 ) -> tuple[Entry, str]:
     """An exported function that runs a group of kernels; Python crosses into C once for all of them."""
-    declared = {t.name: t for t in sketch.tensors}
     tensors = tuple(dict.fromkeys(t for call in group for t, _ in call.tensors))
     entry = Entry(name, tensors, dynamic, group[0].once, by_array=len(tensors) > MOST_ARGUMENTS)
-    pointers = [f"{STORED[declared[t].dtype]}* {c_name(t)}" for t in tensors]
-    parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
-    found = [
-        f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
-        for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
-        if entry.by_array
-    ]
     calls = [call.text(dynamic) for call in group]
-    if streams:
-        calls.append("  streams_end();\n")
-    text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
-    return entry, text
+    return entry, entry_point(sketch, entry, [*calls, *(["  streams_end();\n"] if streams else [])])

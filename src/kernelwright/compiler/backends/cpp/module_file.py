@@ -21,32 +21,27 @@ INTERLEAVE = [
 ]  # fmt: skip
 """For loops of long polynomials: each step waits for the one before it, so the steps of four vectors are mixed."""
 
-_LOADER = '''
-FLAGS = {flags!r}
-
-
-def _build(code):
-    """Compiles a source once for each source, compiler and CPU; the result is kept in a cache folder."""
+_PREPARE = """
     compiler = os.environ.get("CXX", "g++")
     try:
         about = subprocess.run([compiler, "-march=native", "-Q", "--help=target", "--version"], capture_output=True, text=True).stdout
     except FileNotFoundError:
-        raise RuntimeError(f"{{compiler}} was not found; it is needed to build this kernel. Install it with: apt install g++") from None
+        raise RuntimeError(f"{compiler} was not found; it is needed to build this kernel. Install it with: apt install g++") from None
     key = hashlib.sha256("\\n".join([code, *FLAGS, about]).encode()).hexdigest()[:24]
-    folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir(), "kernelwright-cpp")
-    library = os.path.join(folder, key + ".so")
-    if not os.path.exists(library):
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            source, built = os.path.join(work, "kernel.cpp"), os.path.join(work, "kernel.so")
-            with open(source, "w") as file:
-                file.write(code)
+"""
+_COMPILE = """
             done = subprocess.run([compiler, *FLAGS, source, "-o", built], capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError("the C++ source does not compile:\\n" + done.stderr[-4000:])
-            os.replace(built, library)
-    return ctypes.CDLL(library)
-'''
+"""
+
+
+def render(programs: Sequence[Program], state: State, knobs: CodegenOptions) -> str:
+    """The text of the kernel file."""
+    build = compiled.loader(
+        doc="Compiles a source once for each source, compiler and CPU; the result is kept in a cache folder.",
+        prepare=_PREPARE, folder="kernelwright-cpp", ending="cpp", compile=_COMPILE, language="C++",
+    )  # fmt: skip
+    loader = f"\nFLAGS = {build_flags([program.built.text for program in programs], knobs)!r}\n\n{build}"
+    return compiled.render(programs, state, loader=loader, needs="g++", options=knobs.changed)
 
 
 def build_flags(sources: Sequence[str], knobs: CodegenOptions) -> list[str]:
@@ -57,9 +52,3 @@ def build_flags(sources: Sequence[str], knobs: CodegenOptions) -> list[str]:
         bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and not re.search("gemm_(tile|packing)<", texts)
     )
     return [f"-O{knobs.optimize}", *FLAGS, *(INTERLEAVE if wanted else [])]
-
-
-def render(programs: Sequence[Program], state: State, knobs: CodegenOptions) -> str:
-    """The text of the kernel file."""
-    loader = _LOADER.format(flags=build_flags([program.built.text for program in programs], knobs))
-    return compiled.render(programs, state, loader=loader, needs="g++", options=knobs.changed)

@@ -1,4 +1,4 @@
-"""The C++ prelude: the sections of prelude/*.h that a source names (cfamily/prelude.py)."""
+"""The C++ prelude: the sections of prelude/*.h that a source names (compiler/lower/prelude.py)."""
 
 from __future__ import annotations
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.backends.cpp import fetch, product, scan, sort, streams, sums, transposed
-from kernelwright.compiler.backends.cpp.loops import CpuSurroundings
-from kernelwright.compiler.backends.cpp.nest import LoopNest
+from kernelwright.compiler.backends.cpp.nests import fetch, scan, sort, streams, transposed
+from kernelwright.compiler.backends.cpp.nests.loop_nest import LoopNest
+from kernelwright.compiler.backends.cpp.nests.loops import CpuSurroundings
+from kernelwright.compiler.backends.cpp.products import sums, tile_product
 from kernelwright.compiler.lower.c_family import schedule, stack
 from kernelwright.compiler.lower.c_family.materialize import cost_of
 from kernelwright.compiler.lower.c_family.nest import Nest
@@ -81,7 +82,7 @@ class Scheduler(schedule.Scheduler):
         sort.argsort(self, value)
 
     def product(self, value: Value) -> None:
-        product.product(self, value)
+        tile_product.product(self, value)
 
     def declare_storage(self, storage: Storage) -> None:
         kind = STORED[storage.dtype]
@@ -112,7 +113,7 @@ class Scheduler(schedule.Scheduler):
         return how is not None and transposed.make(self, value, how)
 
     def first_sum(self, loop: LoopEffect, item: Carried) -> str | None:
-        return product.first_sum(self, loop, item)
+        return tile_product.first_sum(self, loop, item)
 
     def overwrites(self, item: Carried, condition: str) -> None:
         self.first_sums[item.inside] = condition

@@ -1,8 +1,8 @@
 """CUDA-C: kernels for NVIDIA GPUs as C++ source, built by nvcc; executed here by an emulator where there is no GPU.
 
 1. `emulator/`   CUDA C++ on the CPU, with the checks a GPU does not give
-2. `runtime`       what the judge's sandboxed process loads: `workshop` (builds and libraries), `inline` (load_inline), `ahead` (nvcc)
-3. `kernel`      a sketch as CUDA source: launches; `module_file` the Python file around it
+2. `runtime`     what the judge's sandboxed process loads: `builds` (builds and libraries), `inline` (load_inline), `aot` (nvcc)
+3. `emit`        a sketch as a kernel file; `module_file` how that builds its source; `kernel` a sketch as CUDA source: launches
 4. `schedule`    what a block does: `cooperate` (nests dealt out to threads), `special` (scans, sorts), `tile_product`
 5. `product_kernel`  a kernel that is one large product, in registers or on `tensor_cores`
 """
@@ -36,6 +36,8 @@ class CudaC:
         self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
     ) -> str:
         """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""
+        from kernelwright.compiler.backends.cuda_c.emit import lower
+
         return lower(sketch, state=state, shapes=shapes)
 
     def facts(self) -> dict[str, str]:
@@ -47,16 +49,6 @@ class CudaC:
         said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
         release = next((line for line in said.splitlines() if "release" in line), nvcc)
         return {**known, "nvcc": release.strip()}
-
-
-def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -> str:
-    """Lowers a sketch to a kernel file; `shapes` are sketches of the same module for other input shapes."""
-    from kernelwright.compiler.backends.cuda_c import kernel, module_file
-    from kernelwright.compiler.lower.module_file.compiled import Program
-    from kernelwright.sketch.print import to_source
-
-    programs = [Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
-    return module_file.render(programs, state)
 
 
 LANGUAGE = CudaC()

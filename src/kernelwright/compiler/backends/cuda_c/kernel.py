@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.cuda_c import product_kernel
-from kernelwright.compiler.backends.cuda_c.prelude_sections import prelude
+from kernelwright.compiler.backends.cuda_c.prelude_sections import prelude, scratch_memory
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
 from kernelwright.compiler.lower.c_family.elements import TensorPlace
 from kernelwright.compiler.lower.c_family.materialize import Usage, decide
 from kernelwright.compiler.lower.c_family.nest import Surroundings
 from kernelwright.compiler.lower.c_family.schedule import bound_names, region_shape
-from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, indent
+from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, entry_point, indent
 from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import GraphBuilder
 from kernelwright.compiler.lower.tile_values import (
@@ -83,23 +83,8 @@ def source(sketch: nodes.Sketch) -> Source:
     )
     if "wmma::" in body:
         headers += "#include <mma.h>\n"
-    host = _SCRATCH if "scratch_memory(" in body else ""
+    host = scratch_memory() if "scratch_memory(" in body else ""
     return Source(f"{headers}\n{prelude(body)}{host}\n{body}", tuple(entries))
-
-
-_SCRATCH = """// Memory for tiles that do not fit into shared memory; grows as needed
-static char* scratch_memory(size_t bytes) {
-  static char* memory = nullptr;
-  static size_t capacity = 0;
-  if (bytes > capacity) {
-    cudaDeviceSynchronize();
-    cudaFree(memory);
-    cudaMalloc(&memory, bytes);
-    capacity = bytes;
-  }
-  return memory;
-}
-"""
 
 
 class KernelWriter:
@@ -301,19 +286,10 @@ def _entry(
     sketch: nodes.Sketch, name: str, group: list[tuple[str, tuple[str, ...], nodes.Kernel]], dynamic: tuple[str, ...]
 ) -> tuple[Entry, str]:
     """An exported function that launches a group of kernels; Python crosses into C once for all of them."""
-    declared = {t.name: t for t in sketch.tensors}
     tensors = tuple(dict.fromkeys(t for _, used, _ in group for t in used))
     entry = Entry(name, tensors, dynamic, group[0][2].once)
-    pointers = [f"{STORED[declared[t].dtype]}* {c_name(t)}" for t in tensors]
-    parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in dynamic)]
-    found = [
-        f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
-        for k, (t, pointer) in enumerate(zip(tensors, pointers, strict=True))
-        if entry.by_array
-    ]
     calls = [f"  {function}({', '.join([*map(c_name, used), *dynamic])});\n" for function, used, _ in group]
-    text = f'extern "C" void {name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
-    return entry, text
+    return entry, entry_point(sketch, entry, calls)
 
 
 def _flat(effect: StoreEffect) -> bool:

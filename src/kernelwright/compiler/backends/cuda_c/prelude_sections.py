@@ -1,5 +1,5 @@
-"""The CUDA prelude: the sections of prelude/basics.h that a source names (cfamily/prelude.py). Functions that are no more than CUDA's
-own under another name are written here by rule.
+"""The CUDA prelude: the sections of prelude/basics.h that a source names. Functions that are no more than CUDA's own under another name
+are written here by rule.
 """
 
 from __future__ import annotations
@@ -28,3 +28,8 @@ def sections() -> dict[str, str]:
 def prelude(source: str) -> str:
     """All sections that `source` needs."""
     return needed(source, sections(), _FUNCTION)
+
+
+def scratch_memory() -> str:
+    """Memory of the device for tiles that do not fit into shared memory."""
+    return (Path(__file__).parent / "prelude" / "scratch.h").read_text(encoding="utf-8")

@@ -88,8 +88,6 @@ def argsort(scheduler: BlockScheduler, value: Value) -> None:
     """Rank of each element among its line: those that are smaller, or equal and earlier; NaN counts as the largest."""
     axis, descending = value.data
     x = value.args[0]
-    for inner in scheduler.pending([x]):
-        scheduler.make(inner)
     if x.storage is None:
         copy = Storage(scheduler.builder.fresh("keys"), x.shape, x.dtype)
         scheduler.declare_storage(copy)

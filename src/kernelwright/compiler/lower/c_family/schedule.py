@@ -162,6 +162,8 @@ class Scheduler:
             case "scan":
                 self.scan(value)
             case "argsort":
+                for inner in self.pending([value.args[0]]):
+                    self.make(inner)
                 self.argsort(value)
             case "gemm":
                 self.product(value)

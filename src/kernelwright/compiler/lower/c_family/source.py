@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.lower.c_family.elements import TensorPlace
+from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import RESERVED, GraphBuilder, walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, from_index, poly
@@ -37,6 +38,19 @@ class Source:
     text: str
     steps: tuple[Entry | nodes.LibraryCall, ...]
     alive: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def entry_point(sketch: nodes.Sketch, entry: Entry, calls: list[str]) -> str:
+    """The exported function of an entry: its tensors by name, then the calls."""
+    declared = {t.name: t for t in sketch.tensors}
+    pointers = [f"{STORED[declared[t].dtype]}* {c_name(t)}" for t in entry.tensors]
+    parameters = [*(["void** tensors"] if entry.by_array else pointers), *(f"int64_t {s}" for s in entry.sizes)]
+    found = [
+        f"  {pointer} = ({STORED[declared[t].dtype]}*)tensors[{k}];\n"
+        for k, (t, pointer) in enumerate(zip(entry.tensors, pointers, strict=True))
+        if entry.by_array
+    ]
+    return f'extern "C" void {entry.name}({", ".join(parameters)}) {{\n{"".join([*found, *calls])}}}\n'
 
 
 class KernelTensors:

@@ -55,6 +55,34 @@ _CHOOSE = """
 """
 
 
+_BUILD = '''
+def _build(code):
+    """{doc}"""
+{prepare}
+    folder = os.path.join(os.environ.get("XDG_CACHE_HOME") or tempfile.gettempdir(), "{folder}")
+    library = os.path.join(folder, key + ".so")
+    if not os.path.exists(library):
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            source, built = os.path.join(work, "kernel.{ending}"), os.path.join(work, "kernel.so")
+            with open(source, "w") as file:
+                file.write(code)
+{compile}
+            if done.returncode:
+                raise RuntimeError("the {language} source does not compile:\\n" + done.stderr[-4000:])
+            os.replace(built, library)
+    return ctypes.CDLL(library)
+'''
+
+
+def loader(*, doc: str, prepare: str, folder: str, ending: str, compile: str, language: str) -> str:
+    """The text of `_build`, which compiles a source once and keeps the library in a cache folder. `prepare` are the lines that set `key`;
+    `compile` those that make `built` of `source` and set `done`."""
+    return _BUILD.format(
+        doc=doc, prepare=prepare.strip("\n"), folder=folder, ending=ending, compile=compile.strip("\n"), language=language
+    )
+
+
 @dataclass(frozen=True)
 class Program:
     """One sketch in a language, with the sketch's own text."""

@@ -7,10 +7,10 @@ Reductions along it run in several independent lanes.
 
 from __future__ import annotations
 
-from kernelwright.compiler.backends.cpp.fetch import PICKED, fetches, picked_rows
-from kernelwright.compiler.backends.cpp.loops import CpuSurroundings, Loop
-from kernelwright.compiler.backends.cpp.merging import run_together
-from kernelwright.compiler.backends.cpp.vectors import VectorBody, begin_lanes, end_lanes
+from kernelwright.compiler.backends.cpp.nests.fetch import PICKED, fetches, picked_rows
+from kernelwright.compiler.backends.cpp.nests.loops import CpuSurroundings, Loop
+from kernelwright.compiler.backends.cpp.nests.merging import run_together
+from kernelwright.compiler.backends.cpp.nests.vectors import VectorBody, begin_lanes, end_lanes
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.elements import Elements, TensorPlace
 from kernelwright.compiler.lower.c_family.materialize import cost_of

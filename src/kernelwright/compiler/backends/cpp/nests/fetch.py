@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.loops import Loop
+from kernelwright.compiler.backends.cpp.nests.loops import Loop
 from kernelwright.compiler.lower.c_family.elements import Place
 from kernelwright.compiler.lower.c_family.materialize import cost_of
 from kernelwright.sketch.index import Poly, poly, to_c
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.backends.cpp.nest import LoopNest
+    from kernelwright.compiler.backends.cpp.nests.loop_nest import LoopNest
 
 ROW_BYTES = (1 << 10, 1 << 18)
 """Rows of this size are fetched one ahead: shorter ones come by themselves, longer ones would leave the second cache again."""

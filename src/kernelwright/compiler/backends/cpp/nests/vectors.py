@@ -11,8 +11,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp.fetch import fetches
-from kernelwright.compiler.backends.cpp.loops import Loop
+from kernelwright.compiler.backends.cpp.nests.fetch import fetches
+from kernelwright.compiler.backends.cpp.nests.loops import Loop
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.elements import Elements
 from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Put
@@ -24,7 +24,7 @@ from kernelwright.sketch.index import Poly, to_c
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
-    from kernelwright.compiler.backends.cpp.nest import LoopNest
+    from kernelwright.compiler.backends.cpp.nests.loop_nest import LoopNest
 
 WIDEST = 16
 """Floats of the widest vectors there are."""

@@ -28,8 +28,6 @@ def argsort(scheduler: Scheduler, value: Value) -> None:
     """Sorts positions line by line; NaN counts as the largest."""
     axis, descending = value.data
     x = value.args[0]
-    for inner in scheduler.pending([x]):
-        scheduler.make(inner)
     if x.storage is None:
         scheduler.make(x)
     storage = scheduler.declare(value)

@@ -1,4 +1,4 @@
-"""How a tile product of a sketch becomes calls of the micro-kernel (gemm.py): where operands lie, what is copied, what is one call.
+"""How a tile product of a sketch becomes calls of the micro-kernel (micro_kernel.py): where operands lie, what is copied, what is one call.
 
 In: the scheduler and a `gemm` value, or a loop around one. Out: lines appended to the scheduler, the value's storage set.
 
@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp import bf16_products, gemm
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
+from kernelwright.compiler.backends.cpp.products import bf16, micro_kernel
 from kernelwright.compiler.lower.c_family.nest import Fill, Nest
 from kernelwright.compiler.lower.tile_values import VIEWS, Carried, LoopEffect, Storage, Value
 from kernelwright.sketch.index import Poly, combine, poly, to_c
@@ -127,10 +127,10 @@ def product(scheduler: Scheduler, value: Value) -> None:
         several(scheduler, value)
         return
     a, b = value.args[:2]
-    element = gemm.ELEMENT[value.dtype]
+    element = micro_kernel.ELEMENT[value.dtype]
     for inner in scheduler.pending([a, b]):
         scheduler.make(inner)
-    pair = bf16_products.operands(scheduler, value)
+    pair = bf16.operands(scheduler, value)
     mark = len(scheduler.out)
     left = left_operand(scheduler, a, value)
     right = right_operand(scheduler, b, value)
@@ -141,16 +141,16 @@ def product(scheduler: Scheduler, value: Value) -> None:
     target = value.storage
     assert target is not None
     depth = combine("min", left.depth, right.depth)
-    loop = gemm.Loop(to_c(depth), left.step, right.step)
-    call = gemm.call(
+    loop = micro_kernel.Loop(to_c(depth), left.step, right.step)
+    call = micro_kernel.call(
         value.dtype, to_c(left.rows), to_c(right.columns), [loop], left.pointer, left.row, left.block, right.pointer,
         right.panel or f"PANEL<{element}>", target.name, to_c(target.extents[-1]), fresh, right.room,
     )  # fmt: skip
     lines = [*copies, call]
     if pair is not None:
         lines = [
-            bf16_products.CONDITION,
-            *bf16_products.lines(scheduler, value, pair, target, fresh),
+            bf16.CONDITION,
+            *bf16.lines(scheduler, value, pair, target, fresh),
             "#else",
             *lines,
             "#endif",
@@ -189,14 +189,14 @@ def several(scheduler: Scheduler, value: Value) -> None:
         zero = scheduler.builder.number(0, value.dtype, value.shape)
         scheduler.emit(Nest(scheduler.around, value.shape, [Fill(target, zero, ())], set()), value.shape)
     which = poly(scheduler.builder.fresh("p"))
-    loop = gemm.Loop(to_c(combine("min", left.columns, right.rows)), to_c(left.column), to_c(right.row))
+    loop = micro_kernel.Loop(to_c(combine("min", left.columns, right.rows)), to_c(left.column), to_c(right.row))
 
     def moved(memory: str, offset: Poly) -> str:
         return f"{memory} + {to_c(offset)}"
 
-    call = gemm.call(
+    call = micro_kernel.call(
         value.dtype, to_c(left.rows), to_c(value.shape[2]), [loop], moved(left.memory, left.offset + which * left.batch),
-        to_c(left.row), "", moved(right.memory, right.offset + which * right.batch), f"PANEL<{gemm.ELEMENT[value.dtype]}>",
+        to_c(left.row), "", moved(right.memory, right.offset + which * right.batch), f"PANEL<{micro_kernel.ELEMENT[value.dtype]}>",
         moved(target.name, which * pitch * rows), to_c(pitch), "true",
     )  # fmt: skip
     var = to_c(which)
@@ -289,7 +289,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
         pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(found.column), copy.name)
         scheduler.out.append(f"pack_blocks({', '.join(pieces)});")
         depth = to_c(found.columns)
-        return Left(copy.name, "1", "BLOCK_ROWS", found.rows, found.columns, gemm.block_of(depth))
+        return Left(copy.name, "1", "BLOCK_ROWS", found.rows, found.columns, micro_kernel.block_of(depth))
     return Left(found.pointer(), to_c(found.row), to_c(found.column), found.rows, found.columns)
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.backends.cpp import gemm
-from kernelwright.compiler.backends.cpp.product import View, count_work, root_of, view
+from kernelwright.compiler.backends.cpp.products import micro_kernel
+from kernelwright.compiler.backends.cpp.products.tile_product import View, count_work, root_of, view
 from kernelwright.compiler.lower.tile_values import VIEWS, CommentEffect, LoopEffect, Value
 from kernelwright.sketch.index import Poly, combine, to_c
 
@@ -55,8 +55,8 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
     for item, count, (a_step, b_step) in zip(loops, trips, strides, strict=True):
         if a_step is None or b_step is None or (a_step.names | b_step.names) & variables:
             return False
-        steps.append(gemm.Loop(to_c(count), to_c(a_step * item.step), to_c(b_step * item.step)))
-    channel = gemm.Loop(to_c(depth), to_c(left.column), to_c(right.row))
+        steps.append(micro_kernel.Loop(to_c(count), to_c(a_step * item.step), to_c(b_step * item.step)))
+    channel = micro_kernel.Loop(to_c(depth), to_c(left.column), to_c(right.row))
     short = a.shape[1].constant is not None and a.shape[1].constant < SHORT
     steps = [channel, *steps] if short else [*steps, channel]
     listed = len(steps) > 3 or any(count.names & variables for count in trips)
@@ -76,9 +76,9 @@ def nest(scheduler: Scheduler, loop: LoopEffect) -> bool:
     target = carried.storage
     starts = {item.var: item.start for item in loops}
     listing = _listing(scheduler, loops, steps, short, places) if listed else ""
-    call = gemm.call(
+    call = micro_kernel.call(
         value.dtype, to_c(left.rows), to_c(right.columns), listing or steps, _start(left, starts), to_c(left.row), "",
-        _start(right, starts), f"PANEL<{gemm.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
+        _start(right, starts), f"PANEL<{micro_kernel.ELEMENT[value.dtype]}>", target.name, to_c(target.extents[-1]), str(fresh).lower(),
     )  # fmt: skip
     scheduler.out.append(call)
     scheduler.trips += most
@@ -98,7 +98,7 @@ def _start(found: View, starts: dict[str, Poly]) -> str:
     return found.pointer()
 
 
-def _listing(scheduler: Scheduler, loops: list[LoopEffect], steps: list[gemm.Loop], short: bool, places: Poly) -> str:
+def _listing(scheduler: Scheduler, loops: list[LoopEffect], steps: list[micro_kernel.Loop], short: bool, places: Poly) -> str:
     """Writes where in A and in B every term of a sum lies, in the order of the loops; the C text of such a contraction."""
     name, count, channel = (scheduler.builder.fresh(stem) for stem in ("places", "terms", "term"))
     heads: list[str] = []
