@@ -9,43 +9,55 @@ from pathlib import Path
 import pytest
 
 from kernelwright.cli import doctor
+from kernelwright.core import tools
 
-NOTHING: dict[str, str | None] = dict.fromkeys(doctor.COMPILERS)
-PACKAGES: dict[str, str | None] = {"torch": "2.13", "triton": None, "tilelang": "0.1"}
+
+def there(monkeypatch: pytest.MonkeyPatch, programs: dict[str, str], packages: dict[str, str]) -> None:
+    """A machine that has these and nothing else."""
+    monkeypatch.setattr(tools, "program_version", programs.get)
+    monkeypatch.setattr(tools, "package_version", packages.get)
 
 
 def test_without_a_compiler_cpp_is_missing_and_the_exit_code_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(doctor, "compiler_version", lambda name: None)
+    there(monkeypatch, {}, {})
     assert doctor.doctor_command(sandbox=False, as_json=True) == 1
     way = json.loads(capsys.readouterr().out)["ways"][0]
     assert (way["language"], way["state"], way["add"]) == ("cpp", "missing", "apt-get install g++")
 
 
-def test_clang_alone_is_enough_for_cpp() -> None:
-    assert doctor.ways({**NOTHING, "clang++": "clang++ 19.1"}, PACKAGES, [])[0].state == "ready"
+def test_clang_alone_is_enough_for_cpp(monkeypatch: pytest.MonkeyPatch) -> None:
+    there(monkeypatch, {"clang++": "clang++ 19.1"}, {})
+    assert doctor.ways([])[0].state == "ready"
 
 
 def test_a_device_that_torch_cannot_reach_is_never_called_ready() -> None:
-    rows = doctor.ways(dict.fromkeys(doctor.COMPILERS, "1.0"), dict.fromkeys(doctor.PACKAGES, "1.0"), ["a GPU"])
-    states = {(row.language, row.way): row.state for row in rows}
+    states = {(row.language, row.way): row.state for row in doctor.ways(["a GPU"])}
     assert states["cpp", "native"] == states["python", "native"] == "ready"
     assert states["triton", "interpreter"] == "ready"
     assert {states[name, "device"] for name in ("triton", "tilelang", "cuda_c")} == {"missing"}
 
 
-def test_a_missing_package_comes_with_the_command_that_adds_it() -> None:
-    adds = {(row.language, row.way): row.add for row in doctor.ways(NOTHING, PACKAGES, [])}
+def test_a_missing_package_comes_with_the_command_that_adds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    there(monkeypatch, {}, {"tilelang": "0.1"})
+    adds = {(row.language, row.way): row.add for row in doctor.ways([])}
     assert adds["triton", "interpreter"] == "pip install triton"
     assert adds["tilelang", "interpreter"] == ""
+
+
+def test_the_emulator_needs_a_compiler_and_can_do_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
+    there(monkeypatch, {"g++": "g++ 12.2.0"}, {})
+    row = next(row for row in doctor.ways([]) if row.way == "emulator")
+    assert row.state == "ready"
+    assert row.detail == "g++ 12.2.0; no nvcc, so nothing is compiled for targets"
 
 
 def test_what_ascend_lacks_is_told_with_what_it_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERNELWRIGHT_TRITON_ASCEND", str(tmp_path))
     monkeypatch.setenv("PATH", "/bin")
     monkeypatch.setenv("ASCEND_HOME_PATH", str(tmp_path))
-    way = doctor.ascend()
+    way = next(row for row in doctor.ways([]) if row.way == "lowered for Ascend")
     assert (way.language, way.state) == ("triton", "missing")
     for words in ("pip install triton-ascend", "CANN, to make binaries", "torch_npu, to run them on an NPU"):
         assert words in way.add
@@ -72,10 +84,10 @@ def test_a_compilers_version_is_read_and_a_broken_one_counts_as_none(tmp_path: P
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
-    assert doctor.compiler_version("g++") == "g++ 12.2.0"
-    assert doctor.compiler_version("nvcc") == "nvcc 13.0"
-    assert doctor.compiler_version("ninja") is None
-    assert doctor.compiler_version("clang++") is None
+    assert tools.program_version("g++") == "g++ 12.2.0"
+    assert tools.program_version("nvcc") == "nvcc 13.0"
+    assert tools.program_version("ninja") is None
+    assert tools.program_version("clang++") is None
 
 
 def test_a_gpu_is_named_by_its_drivers_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +119,6 @@ def test_models_and_store_are_told_and_no_key_is_shown(
 
 
 def test_lifting_is_told_with_the_command_that_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    compilers = {"g++": "g++ 12.2.0"}
-    assert "cuda_c (tree-sitter" in doctor.lifting(compilers)
-    monkeypatch.setattr(doctor, "package_version", lambda name: None if name.startswith("tree-sitter") else "1.0")
-    assert "cuda_c (to add it: pip install 'kernelwright[lift]')" in doctor.lifting(compilers)
+    assert "cuda_c (tree-sitter" in doctor.lifting()
+    there(monkeypatch, {"g++": "g++ 12.2.0"}, {})
+    assert "cuda_c (to add it: pip install 'kernelwright[lift]'" in doctor.lifting()

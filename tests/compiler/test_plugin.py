@@ -14,17 +14,17 @@ import pytest
 PLUGIN = Path(__file__).parents[2] / "examples" / "plugins" / "kernelwright-opencl"
 
 SIGNED = """
-from kernelwright.cli.doctor import outside
+from kernelwright.cli.doctor import ways_of
 from kernelwright.core.kernel import guess_dsl
-from kernelwright.compiler.language import installed, readable
+from kernelwright.compiler.language import installed, language, readable
 
 assert "small" in installed()
 assert guess_dsl("import smallness\\nimport triton") == "small"
 assert guess_dsl("import triton") == "triton"
 assert readable("small") == ("/etc/small",)
-row = outside("small")
+(row,) = ways_of(language("small"), [])
 assert (row.way, row.state, row.add) == ("native", "missing", "pip install smallness")
-assert row.detail == "compiler 3, library missing"
+assert row.detail == "compiler 3; library missing"
 assert readable("cpp") == readable("nobody") == ()
 """
 
@@ -38,8 +38,9 @@ def run(words: list[str], site: Path, seconds: int) -> subprocess.CompletedProce
 
 def test_what_an_outside_language_may_say_of_itself(tmp_path: Path) -> None:
     (tmp_path / "small.py").write_text(
-        "class Small:\n    name = 'small'\n    reads = ('/etc/small',)\n    sign = r'^import smallness'\n"
-        "    def facts(self):\n        return {'compiler': 'compiler 3', 'library': 'missing: pip install smallness'}\n"
+        "from kernelwright.compiler.language import Language\nfrom kernelwright.core.tools import Tool\n\n\n"
+        "class Small(Language):\n    name = 'small'\n    reads = ('/etc/small',)\n    sign = r'^import smallness'\n"
+        "    def needs(self):\n        return [Tool('cc', 'compiler 3'), Tool('library', add='pip install smallness')]\n"
         "LANGUAGE = Small()\n"
     )
     known = tmp_path / "small-1.dist-info"

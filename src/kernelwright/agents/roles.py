@@ -18,16 +18,11 @@ from kernelwright.agents.knowledge.lessons import Recalled
 from kernelwright.agents.knowledge.skills import Chosen, Example
 from kernelwright.agents.models.ask import Ask, Form
 from kernelwright.agents.prompts import fence, numbered, render
+from kernelwright.compiler.language import language
 from kernelwright.run.attempts import Attempt
 
 MAX_TOKENS = 16_384
 ADVICE_TOKENS = 512
-TITLES = {
-    "cpp": "C++ (g++, OpenMP, SIMD; a C ABI called by ctypes)",
-    "triton": "Triton",
-    "tilelang": "TileLang",
-    "cuda_c": "CUDA C++",
-}
 END = 1500
 """Characters of the beginning and of the end of an answer that could not be used, as it is shown to its author."""
 ORDINALS = {2: "second", 3: "third"}
@@ -282,7 +277,7 @@ def _ask(brief: Brief, role: str, form: Form, user: str, max_tokens: int = MAX_T
 
 
 def _title(brief: Brief) -> str:
-    return TITLES.get(brief.dsl, brief.dsl)
+    return language(brief.dsl).title or brief.dsl
 
 
 def _design(sketch: str, right: bool | None) -> str:

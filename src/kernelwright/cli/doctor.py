@@ -7,20 +7,24 @@ a call costs.
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import os
-import re
 import shutil
 import subprocess
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelwright.core.tools import package_version, program_version, told
+
+if TYPE_CHECKING:
+    from kernelwright.compiler.language import Language
+
 COMPILERS = ("g++", "clang++", "nvcc", "ninja")
 PACKAGES = ("torch", "triton", "tilelang")
+"""What is listed beside the languages, which say themselves what they need."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +59,18 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
     from kernelwright.target import Target, known_targets
 
     host = Target.host(measure=measure)
-    compilers = {name: compiler_version(name) for name in COMPILERS}
+    compilers = {name: program_version(name) for name in COMPILERS}
     packages = {name: package_version(name) for name in PACKAGES}
     gpus = find_gpus()
     return {
-        "ways": [asdict(way) for way in ways(compilers, packages, gpus)],
+        "ways": [asdict(way) for way in ways(gpus)],
         "compilers": compilers,
         "packages": packages,
         "gpus": gpus,
         "models": models(),
         "store": store(),
         "search": search(),
-        "lifting": lifting(compilers),
+        "lifting": lifting(),
         "sandbox": sandbox_level() if sandbox else "not examined",
         "cpu": {
             "model": host.title,
@@ -86,92 +90,47 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
     }
 
 
-def ways(compilers: dict[str, str | None], packages: dict[str, str | None], gpus: list[str]) -> list[Way]:
-    """Languages × ways to execute them."""
-    from kernelwright.compiler.language import installed
+def ways(gpus: list[str]) -> list[Way]:
+    """Languages × ways to execute them, the language that every machine has first."""
+    from kernelwright.compiler.language import languages
+    from kernelwright.core.plugins import DEFAULT_LANGUAGE
 
-    compiler = compilers["g++"] or compilers["clang++"]
-    native = (
-        Way("cpp", "native", "ready", compiler) if compiler else Way("cpp", "native", "missing", "g++", "apt-get install g++")
-    )
-    rows = [native, Way("python", "native", "ready", f"torch {packages['torch']}")]
-    for language, package in (("triton", "triton"), ("tilelang", "tilelang"), ("cuda_c", None)):
-        has = f"{package} {packages[package]}" if package and packages[package] else None if package else compilers["nvcc"]
-        need = package or "nvcc"
-        add = "" if has else f"pip install {package}" if package else "install the CUDA toolkit"
-        without = "emulator" if language == "cuda_c" else "interpreter"
+    known = languages()
+    rows = ways_of(known.pop(DEFAULT_LANGUAGE), gpus)
+    rows.append(Way("python", "native", "ready", f"torch {package_version('torch')}"))
+    return rows + [row for found in known.values() for row in ways_of(found, gpus)]
+
+
+def ways_of(found: Language, gpus: list[str]) -> list[Way]:
+    """How kernels of one language are executed here, by what it says that it needs."""
+    has, detail, add = told(found.needs())
+    rows = []
+    if found.runtime is None:
+        rows.append(Way(found.name, found.execution, "ready" if has else "missing", detail, add))
+    else:
         gpu = gpus[0] if gpus else "no GPU found"
-        rows.append(on_device(language, bool(has), f"{gpu}; {has or f'{need} missing'}", add))
-        runs, told = bool(has), has or f"{need} missing"
-        if language == "cuda_c":  # the emulator is built by the C++ compiler; nvcc only compiles for targets
-            runs, told = bool(compiler), f"{compiler or 'g++ missing'}; {has or 'no nvcc, so nothing is compiled for targets'}"
-        rows.append(Way(language, without, "ready" if runs else "missing", told, add))
-        if language == "triton":
-            rows.append(ascend())
-    known = {row.language for row in rows}
-    return [*rows, *(outside(name) for name in installed() if name not in known)]
+        rows.append(on_device(found.name, has, f"{gpu}; {detail}", add))
+        has, detail, add = told(found.needs_off_device())
+        rows.append(Way(found.name, found.execution, "ready" if has else "missing", detail, add))
+    for way, needs in found.further_ways():
+        has, detail, add = told(needs)
+        rows.append(Way(found.name, way, "ready" if has else "missing", detail, add))
+    return rows
 
 
-def ascend() -> Way:
-    """Whether Triton kernels are lowered for Ascend, how far, and whether an NPU could run them."""
-    from kernelwright.compiler.backends.triton.ascend import environment
-
-    found, npu = environment.find(), environment.torch_npu()
-    told = [f"triton-ascend {found.version}" if found else "triton-ascend missing"]
-    told.append("CANN, so to a binary" if environment.find_cann()[0] else "no CANN, so to linalg only")
-    told.append(f"torch_npu {npu}" if npu else "no torch_npu, so nothing runs on an NPU")
-    return Way(
-        "triton", "lowered for Ascend", "ready" if found else "missing", "; ".join(told), "; ".join(environment.missing())
-    )
-
-
-def on_device(language: str, has: bool, told: str, add: str) -> Way:
+def on_device(language: str, has: bool, detail: str, add: str) -> Way:
     """Whether kernels of a GPU language run on a GPU of this machine: one that is attached, that torch can reach."""
     from kernelwright.judge.device import torch_device
     from kernelwright.target.attached import attached
 
     here = attached()
     if here is None:
-        return Way(language, "device", "missing", told, "attach a GPU")
+        return Way(language, "device", "missing", detail, "attach a GPU")
     if here.kind == "ascend" and not torch_device(here):
-        return Way(language, "device", "missing", f"{told}; torch_npu is missing", "pip install torch_npu")
+        return Way(language, "device", "missing", f"{detail}; torch_npu is missing", "pip install torch_npu")
     if not torch_device(here):
-        return Way(language, "device", "missing", f"{told}; torch was built for the CPU", f"install torch for {here.kind}")
-    return Way(language, "device", "ready" if has else "missing", told, add)
-
-
-def outside(name: str) -> Way:
-    """A language of another package, by what it says of itself; `missing: command` is a fact that is not there."""
-    from kernelwright.compiler.language import language
-
-    found = language(name)
-    facts = found.facts()
-    lacking = {fact: text.removeprefix("missing").lstrip(": ") for fact, text in facts.items() if text.startswith("missing")}
-    told = ", ".join(f"{fact} missing" if fact in lacking else text for fact, text in facts.items())
-    return Way(
-        name, getattr(found, "execution", "native"), "missing" if lacking else "ready", told, "; ".join(lacking.values())
-    )
-
-
-def compiler_version(name: str) -> str | None:
-    """The first line that says a version, or None if the program is not there or does not run."""
-    path = shutil.which(name)
-    if path is None:
-        return None
-    try:
-        lines = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()
-    except (OSError, subprocess.SubprocessError):
-        return None
-    versions = (re.search(r"\d+\.\d+(\.\d+)?", line) for line in lines if "opyright" not in line)
-    return next((f"{name} {found.group()}" for found in versions if found), path)
-
-
-def package_version(name: str) -> str | None:
-    """The installed version without importing the package: torch alone would take seconds."""
-    try:
-        return importlib.metadata.version(name)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+        return Way(language, "device", "missing", f"{detail}; torch was built for the CPU", f"install torch for {here.kind}")
+    return Way(language, "device", "ready" if has else "missing", detail, add)
 
 
 def models() -> str:
@@ -188,21 +147,16 @@ def search() -> str:
     return f"optuna {version}" if version else "neighbours of a design only (for more: pip install 'kernelwright[search]')"
 
 
-def lifting(compilers: dict[str, str | None]) -> str:
+def lifting() -> str:
     """Whose kernels `migrate` reads when they carry no sketch."""
-    from kernelwright.compiler.lift.door import LANGUAGES
+    from kernelwright.compiler.language import languages
 
-    parsers = {name: package_version(name) for name in ("tree-sitter", "tree-sitter-cuda")}
-    missing = {
-        "triton": package_version("triton") is None and "pip install 'kernelwright[triton]'",
-        "cuda_c": (not all(parsers.values()) and "pip install 'kernelwright[lift]'")
-        or (compilers["g++"] is None and "apt-get install g++"),
-    }
-    has = {"cuda_c": f" ({', '.join(f'{name} {version}' for name, version in parsers.items())})"}
-    return "; ".join(
-        f"{language} (to add it: {add})" if (add := missing.get(language)) else language + has.get(language, "")
-        for language in sorted(LANGUAGES)
-    )
+    parts = []
+    for found in sorted(languages().values(), key=lambda one: one.name):
+        if found.lifter:
+            has, detail, add = told(found.needs_to_lift())
+            parts.append(f"{found.name} ({detail})" if has else f"{found.name} (to add it: {add})")
+    return "; ".join(parts)
 
 
 def store() -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def migrate_command(
     kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file to migrate.")],
-    to: Annotated[str, typer.Option("--to", help="Language to migrate to: cpp, triton, tilelang, cuda_c.")],
+    to: Annotated[str, typer.Option("--to", help="Language to migrate to (see doctor).")],
     task: Annotated[str | None, typer.Option(help="What the kernel computes: a task file, or module.py:ClassName.")] = None,
     dsl: Annotated[str | None, typer.Option(help="Language of the source, where it cannot be told from the file.")] = None,
     target: Annotated[str, typer.Option(help="Hardware the new kernel is for.")] = "auto",

@@ -8,17 +8,13 @@ from typing import Annotated, Any
 
 import typer
 
-LANGUAGES = ("cpp", "python", "triton", "tilelang", "cuda_c")
-
 
 def verify_command(
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="A task file (Model, get_inputs, get_init_inputs), or module.py:ClassName.")
     ],
     kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A Python file that defines ModelNew.")],
-    dsl: Annotated[
-        str | None, typer.Option(help=f"Language of the kernel: {', '.join(LANGUAGES)}, or a plug-in's; guessed if not given.")
-    ] = None,
+    dsl: Annotated[str | None, typer.Option(help="Language of the kernel (see doctor); guessed if not given.")] = None,
     target: Annotated[
         str | None, typer.Option(help="Hardware the kernel is for: cpu, auto, h100, a100,mi300x …; several with commas.")
     ] = None,
@@ -73,8 +69,7 @@ def _require_judged(dsl: str, target: str) -> None:
 
     known = sorted({*installed(), "python"})
     if dsl not in known:
-        also = f"{dsl} is not installed" if dsl in LANGUAGES else f"there is no language {dsl!r}"
-        raise ConfigError(f"{also}; kernels in these can be judged: {', '.join(known)}")
+        raise ConfigError(f"there is no language {dsl!r}; kernels in these can be judged: {', '.join(known)}")
     if setting(dsl, target) is None and target not in ("cpu", "auto"):
         raise ConfigError(f"{dsl} kernels run on the CPU, not on {Target.load(target).title}; leave --target out")
 

@@ -6,28 +6,27 @@ that is attached, else for `DEFAULT_TARGET`.
 
 from __future__ import annotations
 
-from typing import Any
-
+from kernelwright.compiler.language import Language
 from kernelwright.core.errors import ConfigError
 from kernelwright.target import Capabilities, Target
 from kernelwright.target.attached import attached
 
-DEFAULT_TARGET = "h100"
+DEFAULT_TARGET = Language.default_target
 """What a GPU kernel is designed and compiled for when nobody says and no device is there."""
 
 
-def targets_of(language: Any, target: str = "auto") -> tuple[Target, ...]:
+def targets_of(language: Language, target: str = "auto") -> tuple[Target, ...]:
     """The sheets that a language's kernels are for. `target` is a name, several names with commas, or "auto". For a language of a
     device "cpu" means without the device; a language that runs natively is for a CPU: this one, or another by its name."""
     names = [name.strip() for name in target.split(",") if name.strip()] or ["auto"]
-    if getattr(language, "runtime", None) is None:
+    if language.runtime is None:
         asked = [Target.load(name) for name in names if name not in ("auto", "cpu")]
         return tuple(each for each in asked if each.kind == "cpu") or (Target.host(),)
     here = attached() if names[0] in ("auto", "cpu") else None
     if here is not None:
         return (here,)
     if names[0] in ("auto", "cpu"):
-        names = [getattr(language, "default_target", DEFAULT_TARGET)]
+        names = [language.default_target]
     found = tuple(Target.load(name) for name in names)
     for each in found:
         if each.kind == "cpu":
@@ -35,10 +34,10 @@ def targets_of(language: Any, target: str = "auto") -> tuple[Target, ...]:
     return found
 
 
-def capabilities_of(language: Any, target: str = "auto") -> Capabilities:
+def capabilities_of(language: Language, target: str = "auto") -> Capabilities:
     """What designs in a language may count on, on the (first) target."""
     return Capabilities.of(
         targets_of(language, target)[0],
-        getattr(language, "executes", "threads"),
-        shared_limit=getattr(language, "shared_limit", 0),
+        language.executes,
+        shared_limit=language.shared_limit,
     )

@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from kernelwright.core import plugins
 from kernelwright.core.errors import ConfigError
+from kernelwright.core.tools import Tool
+from kernelwright.core.verdict import Execution
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
 
@@ -55,30 +57,72 @@ def constructor(entries: Sequence[Entry], state: State) -> list[str]:
     return out
 
 
-class Language(Protocol):
-    """One DSL. `lower` raises SketchError for what it cannot express; `facts` is what `doctor` shows.
+class Language:
+    """One DSL: subclass it, say what differs, and name an instance as an entry point. All that is asked of a language anywhere is here:
+    no list of languages exists elsewhere.
 
-    Optional attributes: `execution` ("native", or without the device "interpreter" or "emulator") and `runtime` (the name of a
-    module with the functions of `OffDeviceRuntime`). Without them a kernel is executed natively. `devices` (kinds of targets that
-    its kernels run on where one is attached: "cuda" if not said). `executes` (target/capabilities.py: "blocks" where each parallel
-    iteration is a block, "threads" if not said) and `shared_limit` (bytes of a block's shared memory that its kernels ask for at most)
-    say how it uses a device, `default_target` for which one it designs when nobody says. `reads` (paths of the host that its kernels
-    must be able to read beyond Python, the compiler and the system's libraries: a driver's registry) and `sign` (a regular
-    expression that a file of the language matches). `tools(kind)` names programs of this machine that its compiler for such a target
-    needs; its runtime finds them under `tools` in the target's sheet. A language whose coder can write one sketch in several ways is a
-    `HasCodegenOptions`."""
+    A language of a device that may not be at hand names its `runtime`; without one, its kernels run natively. One whose backend can
+    write a sketch in several ways also has `options` (`HasCodegenOptions`)."""
 
     name: str
+    title: str = ""
+    """As people and models call it, with what its kernels are built by; its name if empty."""
     skills: Path
+    """A folder of Markdown that a model's Coder reads."""
+    sign: str = ""
+    """A regular expression that a file of the language matches; without one, users write --dsl."""
+    precedence: int = 0
+    """Of the languages whose sign a file shows, the least is taken: a file of any language may name a C++ compiler."""
+    execution: Execution = "native"
+    """How its kernels are executed where no device is: "interpreter" or "emulator"."""
+    runtime: str | None = None
+    """A module with the functions of `OffDeviceRuntime`."""
+    executes: Literal["threads", "blocks"] = "threads"
+    """"blocks" where each parallel iteration of a sketch is a block of threads (target/capabilities.py)."""
+    shared_limit: int = 0
+    """Bytes of a block's shared memory that its kernels ask for at most; 0: what the device has."""
+    default_target: str = "h100"
+    """What a kernel is compiled for when nobody says and no device is attached."""
+    lifter: str = ""
+    """A module that reads other people's kernels back into sketches (compiler/lift/door.py)."""
 
     def lower(
         self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
     ) -> str:
         """One self-contained Python file that defines `ModelNew`; `shapes` are sketches for the task's other input shapes,
-        `capabilities` what the kernels may count on (of this machine or the default target if None)."""
+        `capabilities` what the kernels may count on (of this machine or the default target if None).
+        Raises SketchError for what the language cannot express."""
+        raise NotImplementedError
 
-    def facts(self) -> dict[str, str]:
-        """What of this machine the language uses, and what is missing, by name."""
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Kinds of targets that its kernels run on where one is attached."""
+        return ("cuda",)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Paths of the host that its kernels read beyond Python, the compiler and the system's libraries: a driver's registry."""
+        return ()
+
+    def needs(self) -> Sequence[Tool]:
+        """What of this machine its kernels need to be built and run on their device (natively: here)."""
+        return ()
+
+    def needs_off_device(self) -> Sequence[Tool]:
+        """What its runtime needs to run them without the device."""
+        return self.needs()
+
+    def needs_to_lift(self) -> Sequence[Tool]:
+        """What its lifter needs."""
+        return self.needs()
+
+    def further_ways(self) -> Sequence[tuple[str, Sequence[Tool]]]:
+        """Further ways in which its kernels are examined here, each with what it needs."""
+        return ()
+
+    def tools(self, kind: str) -> dict[str, str]:
+        """Programs of this machine that compiling for such a target needs; the runtime finds them under `tools` in the target's sheet."""
+        return {}
 
 
 @runtime_checkable
@@ -118,7 +162,7 @@ class OffDeviceRuntime(Protocol):
         with the fields of `judge.offdevice.KernelFigures`; raises `CompileFailed` with the compiler's first error."""
 
     def host_work(self) -> Sequence[str]:
-        """Optional: work of forward that left the device, named like an operator (`dsl.offdevice.redirect.host_work`); it counts as
+        """Optional: work of forward that left the device, named like an operator (`compiler/offdevice/redirect.host_work`); it counts as
         a library's."""
 
     def notes(self) -> Sequence[str]:
@@ -136,7 +180,8 @@ def installed() -> tuple[str, ...]:
 
 def readable(name: str) -> tuple[str, ...]:
     """Paths of the host that a language's kernels read beside what every kernel may; none for a language that is not installed."""
-    return tuple(getattr(plugins.load(name), "reads", ()))
+    found: Language | None = plugins.load(name)
+    return found.reads if found is not None else ()
 
 
 def languages() -> dict[str, Language]:

@@ -82,8 +82,8 @@ class Kernel:
 def guess_dsl(source: str) -> str:
     """The language a file is written in: of those whose sign it shows, the one with the least precedence. Plain Python when there is
     none; what is particular to a language of another package may stand in a file beside ctypes or a compiler's name, so it has 0."""
-    known = sorted((getattr(found := plugins.load(name), "precedence", 0), name, found) for name in plugins.names())
-    for _, name, found in known:
-        if (sign := getattr(found, "sign", "")) and re.search(sign, source, re.MULTILINE):
-            return name
+    known = [found for name in plugins.names() if (found := plugins.load(name)) is not None]
+    for one in sorted(known, key=lambda one: (one.precedence, one.name)):
+        if one.sign and re.search(one.sign, source, re.MULTILINE):
+            return str(one.name)
     return "python"

@@ -8,11 +8,12 @@ its figures are taken as plain numbers, and occupancy and the predicted time are
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from kernelwright.compiler.hardware import targets_of
+from kernelwright.compiler.language import Language
 from kernelwright.core import plugins
 from kernelwright.core.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.judge.device import torch_device
@@ -45,20 +46,17 @@ class Setting:
 def setting(dsl: str, target: str = "auto") -> Setting | None:
     """The setting for a language, or None when its kernels run natively. `target` is a name, several names with commas, or
     "auto": the device that is attached, if any. "cpu" means without the device, since that is where an interpreter runs."""
-    language = plugins.load(dsl)
-    runtime = getattr(language, "runtime", None)
-    if runtime is None:
+    found: Language | None = plugins.load(dsl)
+    if found is None or found.runtime is None:
         return None
     names = [name.strip() for name in target.split(",") if name.strip()] or ["auto"]
     here = attached()
-    if here is not None and names in (["auto"], [here.name]) and here.kind in getattr(language, "devices", ("cuda",)):
+    if here is not None and names in (["auto"], [here.name]) and here.kind in found.devices:
         device = torch_device(here)
         if device:
             return Setting(dsl, "device", "", (here,), device)
-    targets = targets_of(language, target)
-    asked: Callable[[str], dict[str, str]] = getattr(language, "tools", lambda kind: {})
-    tools = tuple(asked(each.kind) for each in targets)
-    return Setting(dsl, getattr(language, "execution", "interpreter"), runtime, targets, tools=tools)
+    targets = targets_of(found, target)
+    return Setting(dsl, found.execution, found.runtime, targets, tools=tuple(found.tools(each.kind) for each in targets))
 
 
 def timed(dsl: str, target: str = "auto") -> bool:

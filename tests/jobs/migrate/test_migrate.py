@@ -178,7 +178,7 @@ def test_a_recording_says_what_a_kernel_is_called_with(tmp_path: Path) -> None:
 
 
 def test_functions_are_joined_by_the_sketchs_kernels() -> None:
-    one, two = (sides.functions(written(LINEAR, dsl), dsl) for dsl in ("triton", "cpp"))
+    one, two = (sides.functions(written(LINEAR, dsl)) for dsl in ("triton", "cpp"))
     found = sides.pairs(["linear"], one, two)
     title, left, right = found[0]
     assert title == "linear"

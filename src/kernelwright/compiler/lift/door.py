@@ -2,6 +2,7 @@
 
 The file is run once on example inputs, to see its launches; since that is foreign code, it happens in a process of its own
 (`child.py`) with the judge's sandbox closed around it. What comes back is the text of a sketch, parsed and checked again here.
+A language's `lifter` is a module with `install(put, target)`, `context(calling)` and `lifted(seen)`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,13 @@ import sys
 import tempfile
 from typing import Any
 
+from kernelwright.compiler.language import languages
 from kernelwright.compiler.lift.compose import Lifted
 from kernelwright.core.errors import CannotLift
 from kernelwright.core.task import Task
 from kernelwright.sketch.check.rules import require
 from kernelwright.sketch.parse import parse
 
-LANGUAGES = {
-    "triton": "kernelwright.compiler.lift.triton",
-    "tilelang": "kernelwright.compiler.lift.tilelang",
-    "cuda_c": "kernelwright.compiler.lift.cuda",
-}
-"""Modules with `install(put, target)`, `context(calling)` and `lifted(seen)`, by language."""
 SECONDS = 300
 
 
@@ -45,11 +41,11 @@ def lift(
     `"f32[128,512], f32[512], 3"`; `init` is the text of a list of constructor arguments. `entry` is the class or function to call;
     otherwise `ModelNew`, `Model`, or the function that launches a kernel.
     """
-    if dsl not in LANGUAGES:
-        known = ", ".join(sorted(LANGUAGES))
-        raise CannotLift(f"there is no lifter for {dsl} yet; kernels of {known} can be lifted", path=path)
+    lifters = {name: found.lifter for name, found in languages().items() if found.lifter}
+    if dsl not in lifters:
+        raise CannotLift(f"there is no lifter for {dsl} yet; kernels of {', '.join(sorted(lifters))} can be lifted", path=path)
     request = {
-        "source": source, "path": path, "module": LANGUAGES[dsl], "entry": entry, "inputs": inputs, "init": init,
+        "source": source, "path": path, "module": lifters[dsl], "entry": entry, "inputs": inputs, "init": init,
         "task": None if task is None else {"source": task.source, "path": task.path, "class_name": task.class_name},
     }  # fmt: skip
     reply = _ask(request, path, seconds)

@@ -7,13 +7,11 @@ a second time at other sizes that are no multiples of a tile, where it takes the
 from __future__ import annotations
 
 import ast
-import importlib
-import importlib.util
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kernelwright.core.errors import KernelFileError, KernelwrightError
+from kernelwright.core.errors import KernelwrightError
 from kernelwright.core.job import JobSpec
 from kernelwright.jobs.migrate import golden
 from kernelwright.jobs.migrate.reference import inputs_of
@@ -22,7 +20,6 @@ from kernelwright.sketch.print import to_source
 if TYPE_CHECKING:
     from kernelwright.jobs.migrate.job import Tools
 
-DOOR = "kernelwright.compiler.lift.door"
 SMALL = 16
 """Extents up to this are left alone when other sizes are tried: heads, channels, taps."""
 
@@ -45,13 +42,11 @@ class Lift:
 
 def lifted(job: JobSpec, tools: Tools) -> Lift:
     """Lift, or say why not."""
+    from kernelwright.compiler.lift import door
     from kernelwright.jobs.migrate.job import source_of
 
     source = source_of(job)
     kernel, task = source.kernel, job.task
-    if importlib.util.find_spec("kernelwright.compiler.lift") is None or importlib.util.find_spec(DOOR) is None:
-        raise KernelFileError(kernel.path, f"it carries no sketch, and {kernel.dsl} kernels of others cannot be lifted yet")
-    door: Any = importlib.import_module(DOOR)
 
     def read(inputs: str | None) -> dict[str, Any]:
         found = door.lift(kernel.source, kernel.dsl, task, inputs, path=kernel.path, init=source.init or None)

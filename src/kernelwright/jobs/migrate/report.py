@@ -104,5 +104,5 @@ def _sketch(before: str, after: str) -> str:
 def _sides(job: JobSpec, made: Migrated) -> list[str]:
     source = source_of(job).kernel
     kernels = [step.name for step in parse(made.sketch).steps if isinstance(step, Kernel)] if made.sketch.strip() else []
-    found = sides.pairs(kernels, sides.functions(source.source, source.dsl), sides.functions(made.kernel.source, job.dsl))
+    found = sides.pairs(kernels, sides.functions(source.source), sides.functions(made.kernel.source))
     return [f"### {title}\n\n```text\n{sides.columns(left, right)}\n```" for title, left, right in found]

@@ -17,17 +17,17 @@ _C_HEAD = re.compile(
 )
 
 
-def functions(source: str, dsl: str) -> dict[str, str]:
-    """The device functions of a kernel file by name, in order."""
+def functions(source: str) -> dict[str, str]:
+    """The device functions of a kernel file by name, in order: C functions in its strings, else Python functions that are jitted."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return {}
-    if dsl in ("cpp", "cuda_c"):
-        texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        found: dict[str, str] = {}
-        for text in texts:
-            found |= {match[1]: _body(text, match.start()) for match in _C_HEAD.finditer(text)}
+    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    found: dict[str, str] = {}
+    for text in texts:
+        found |= {match[1]: _body(text, match.start()) for match in _C_HEAD.finditer(text)}
+    if found:
         if any(text.startswith("static void") for text in found.values()):  # then what is exported only calls those
             found = {name: text for name, text in found.items() if not text.startswith('extern "C"')}
         return found

@@ -4,26 +4,27 @@
 2. `dialect`      the words of OpenCL C for what CUDA writes in C++; `prelude` the functions that a source names
 3. `module_file`  the Python file around it
 
-A kernel runs natively on any OpenCL device; PoCL makes one of the CPU, so the judge needs no stage for this language.
+A kernel runs natively on any OpenCL device; PoCL makes one of the CPU, so the judge needs no runtime for this language.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
-from kernelwright.compiler.language import State
+from kernelwright.compiler.language import Language, State
+from kernelwright.core.tools import Tool, package
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
 
 REGISTRY = Path("/etc/OpenCL")
 
 
-class OpenCL:
+class OpenCL(Language):
     """The language object that the entry point names."""
 
     name = "opencl"
+    title = "OpenCL C (pyopencl)"
     skills = Path(__file__).parent / "skills"
     executes = "blocks"
     reads = (str(REGISTRY),)  # where the loader finds the names of the drivers
@@ -37,14 +38,10 @@ class OpenCL:
 
         return module_file.lower(sketch, state=state, shapes=shapes)
 
-    def facts(self) -> dict[str, str]:
-        """pyopencl, and the drivers that are registered; neither is loaded."""
-        try:
-            package = f"pyopencl {metadata.version('pyopencl')}"
-        except metadata.PackageNotFoundError:
-            package = "missing: pip install pyopencl"
+    def needs(self) -> Sequence[Tool]:
+        """pyopencl, and a driver that is registered; neither is loaded."""
         drivers = sorted(file.stem for file in (REGISTRY / "vendors").glob("*.icd"))
-        return {"pyopencl": package, "drivers": ", ".join(drivers) or "missing: apt install pocl-opencl-icd"}
+        return (package("pyopencl"), Tool("an OpenCL driver", ", ".join(drivers), "apt install pocl-opencl-icd"))
 
 
 LANGUAGE = OpenCL()

@@ -11,23 +11,22 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kernelwright.compiler.language import State
+from kernelwright.compiler.language import Language, State
+from kernelwright.core.tools import Tool, program
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
 
 NO_OPTIONS: Mapping[str, int] = {}
 
 
-class Cpp:
+class Cpp(Language):
     """The language object that the entry point names."""
 
     name = "cpp"
+    title = "C++ (g++, OpenMP, SIMD; a C ABI called by ctypes)"
     sign = r"load_inline|cpp_extension|extern \"C\"|g\+\+|clang\+\+|ctypes\.CDLL"
     precedence = 4  # files of other languages name a compiler, too
     skills = Path(__file__).parent / "skills"
@@ -52,13 +51,9 @@ class Cpp:
 
         return worth_turning(kernel)
 
-    def facts(self) -> dict[str, str]:
-        """The compiler and what it would compile for."""
-        compiler = shutil.which(os.environ.get("CXX", "g++"))
-        if compiler is None:
-            return {"compiler": "missing: apt install g++"}
-        version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()
-        return {"compiler": version[0] if version else compiler, "threads": str(os.cpu_count())}
+    def needs(self) -> Sequence[Tool]:
+        """A compiler."""
+        return (program("g++", "clang++", add="apt-get install g++"),)
 
 
 LANGUAGE = Cpp()

@@ -9,20 +9,21 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwright.compiler.language import State
+from kernelwright.compiler.language import Language, State
+from kernelwright.core.tools import Tool, package, program
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
 
 
-class CudaC:
+class CudaC(Language):
     """The language object that the entry point names."""
 
     name = "cuda_c"
+    title = "CUDA C++"
+    lifter = "kernelwright.compiler.lift.cuda"
     sign = r"__global__|cuda_sources\s*="
     precedence = 3
     skills = Path(__file__).parent / "skills"
@@ -40,15 +41,19 @@ class CudaC:
 
         return lower(sketch, state=state, shapes=shapes)
 
-    def facts(self) -> dict[str, str]:
-        """The emulator's compiler, and nvcc."""
-        known = {"without a GPU": "emulated with g++" if shutil.which("g++") else "g++ is missing: apt install g++"}
-        nvcc = shutil.which("nvcc")
-        if nvcc is None:
-            return {**known, "nvcc": "missing: install the CUDA toolkit; without it nothing is compiled for the target"}
-        said = subprocess.run([nvcc, "--version"], capture_output=True, text=True, check=False).stdout
-        release = next((line for line in said.splitlines() if "release" in line), nvcc)
-        return {**known, "nvcc": release.strip()}
+    def needs(self) -> Sequence[Tool]:
+        """CUDA's compiler."""
+        return (program("nvcc", add="install the CUDA toolkit"),)
+
+    def needs_off_device(self) -> Sequence[Tool]:
+        """The emulator is built by the C++ compiler; nvcc only compiles for targets."""
+        nvcc = program("nvcc", add="install the CUDA toolkit", without="nothing is compiled for targets")
+        return (program("g++", "clang++", add="apt-get install g++"), nvcc)
+
+    def needs_to_lift(self) -> Sequence[Tool]:
+        """A parser, and the emulator's compiler."""
+        parsers = (package(name, "pip install 'kernelwright[lift]'") for name in ("tree-sitter", "tree-sitter-cuda"))
+        return (*parsers, program("g++", add="apt-get install g++"))
 
 
 LANGUAGE = CudaC()

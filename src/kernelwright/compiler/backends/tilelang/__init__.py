@@ -12,18 +12,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kernelwright.compiler.language import State
+from kernelwright.compiler.language import Language, State
+from kernelwright.core.tools import Tool, package
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
 
 
-class TileLang:
+class TileLang(Language):
     """The language object that the entry point names."""
 
     name = "tilelang"
+    title = "TileLang"
+    lifter = "kernelwright.compiler.lift.tilelang"
     sign = r"^\s*(import|from)\s+tilelang\b"
     precedence = 1
     skills = Path(__file__).parent / "skills"
@@ -40,12 +42,9 @@ class TileLang:
 
         return lower(sketch, state=state, shapes=shapes)
 
-    def facts(self) -> dict[str, str]:
-        """TileLang's version, and what it can do here."""
-        try:
-            return {"tilelang": version("tilelang"), "without a GPU": "interpreted, lowered and compiled for the target"}
-        except PackageNotFoundError:
-            return {"tilelang": "missing: pip install 'kernelwright[tilelang]'"}
+    def needs(self) -> Sequence[Tool]:
+        """TileLang."""
+        return (package("tilelang"),)
 
 
 LANGUAGE = TileLang()

@@ -14,15 +14,18 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kernelwright.compiler.language import State
+from kernelwright.compiler.language import Language, State
+from kernelwright.core.tools import Tool, package
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
 
 
-class Triton:
+class Triton(Language):
     """The language object that the entry point names."""
 
     name = "triton"
+    title = "Triton"
+    lifter = "kernelwright.compiler.lift.triton"
     sign = r"^\s*(import|from)\s+triton\b"
     precedence = 2
     skills = Path(__file__).parent / "skills"
@@ -63,12 +66,15 @@ class Triton:
         found = environment.find()
         return found.tools() if found else {"add": environment.how_to_add()}
 
-    def facts(self) -> dict[str, str]:
-        """Triton's version, and what it can do here."""
-        try:
-            return {"triton": version("triton"), "without a GPU": "interpreted, and compiled for the target"}
-        except PackageNotFoundError:
-            return {"triton": "missing: pip install 'kernelwright[triton]'"}
+    def needs(self) -> Sequence[Tool]:
+        """Triton."""
+        return (package("triton"),)
+
+    def further_ways(self) -> Sequence[tuple[str, Sequence[Tool]]]:
+        """Whether kernels are lowered for Ascend, how far, and whether an NPU could run them."""
+        from kernelwright.compiler.backends.triton.ascend import environment
+
+        return (("lowered for Ascend", environment.needs()),)
 
 
 LANGUAGE = Triton()

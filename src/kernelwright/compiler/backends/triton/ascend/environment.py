@@ -13,6 +13,7 @@ from pathlib import Path
 
 from kernelwright.core.config import load
 from kernelwright.core.folders import data_folder
+from kernelwright.core.tools import Tool
 
 BINARY_COMPILER = "bishengir-compile"
 """CANN's compiler from linalg to a binary, which triton-ascend calls."""
@@ -90,15 +91,29 @@ def torch_npu() -> str:
         return ""
 
 
+def needs() -> tuple[Tool, ...]:
+    """What lowers kernels for Ascend, what makes binaries of them, and what runs those."""
+    found, npu = find(), torch_npu()
+    cann = "CANN, to make binaries of them: install Ascend's CANN toolkit and source its set_env.sh"
+    return (
+        Tool(
+            "triton-ascend",
+            f"triton-ascend {found.version}" if found else "",
+            f"triton-ascend, to lower kernels: {how_to_add()}",
+        ),
+        Tool("CANN", "CANN, so to a binary" if find_cann()[0] else "", cann, without="to linalg only"),
+        Tool(
+            "torch_npu",
+            f"torch_npu {npu}" if npu else "",
+            "torch_npu, to run them on an NPU: pip install torch_npu",
+            without="nothing runs on an NPU",
+        ),
+    )
+
+
 def missing() -> list[str]:
     """What is not there for Ascend, each with what it is for and how to get it."""
-    found, npu = find(), torch_npu()
-    lacking = [] if found else [f"triton-ascend, to lower kernels: {how_to_add()}"]
-    if find_cann()[0] is None:
-        lacking.append("CANN, to make binaries of them: install Ascend's CANN toolkit and source its set_env.sh")
-    if not npu:
-        lacking.append("torch_npu, to run them on an NPU: pip install torch_npu")
-    return lacking
+    return [tool.add for tool in needs() if not tool.found]
 
 
 def _installed(python: Path) -> str:
