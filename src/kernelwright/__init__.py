@@ -6,7 +6,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-_OFFERED = {"explain", "wait"}
+_OFFERED = {"explain", "export", "wait"}
 """What the package offers to a program (kernelwright/api); imported when first used."""
 
 

@@ -9,6 +9,7 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 4. `race`       a piece against eager, interleaved; who loses is not used
 5. `program`    the graph as it runs then: pieces and eager operators in order; what was decided is kept for the next process
 6. `explain`    what became of each graph, as a table
+7. `packages/`   a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
 
 Nothing of torch's global state changes, and every refusal ends with eager.
 """
@@ -18,7 +19,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_OFFERED = {"explain": "explanation", "Explanation": "explanation", "wait": "backend"}
+_OFFERED = {"explain": "explanation", "Explanation": "explanation", "wait": "backend", "export": "packages"}
 """name → file of this folder; imported when first asked for, because they need torch."""
 
 

@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "show": ("show", "show_command", "Show a run: its steps with their reasons, its best over time, its cost."),
     "diff": ("diff", "diff_command", "Compare two runs or two kernels: speed, sketch, options, code."),
     "resume": ("resume", "resume_command", "Go on with a run that was interrupted."),
+    "export": ("export", "export_command", "Make a package of a kernel: torch operator, wheel, kernels layout, C."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),
     "config": ("config_view", "config_command", "Show every setting and where its value came from."),
 }
