@@ -10,6 +10,7 @@ import math
 import random
 from typing import Any
 
+from kernelwright.core.operations import BINARY, UNARY
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType, Index, IndexOp, Int, Sym, Tile
 
@@ -108,9 +109,9 @@ class Draw:
         axis, choose = self.random.randint(0, 3), self.random.choice
         match self.random.randint(0, 17):
             case 0 | 1:
-                return nodes.Unary(choose(nodes.UNARY), inner())
+                return nodes.Unary(choose(tuple(UNARY)), inner())
             case 2 | 3 | 4:
-                return nodes.Binary(choose(nodes.BINARY), *pair())
+                return nodes.Binary(choose(tuple(BINARY)), *pair())
             case 5:
                 return nodes.Where(inner(), *pair())
             case 6:

@@ -11,12 +11,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kernelwright.core.operations import FUNCTION, cost
 from kernelwright.search.codegen_options import CODER
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Kernel, Sketch
 from kernelwright.sketch.walk import roots, statements, subtiles
 
-LONG_FUNCTIONS = frozenset({"exp", "log", "tanh", "erf", "sin", "cos", "sigmoid", "expm1", "log1p", "pow"})
 LARGE, SMALL = 16 << 20, 1 << 18
 """Bytes of output beyond which caches do not hold it, and under which they do whatever is done."""
 
@@ -44,7 +44,7 @@ def traits_of(sketch: Sketch) -> dict[str, float]:
     found = {
         "products": any(isinstance(tile, nodes.Gemm) for tile in tiles),
         "reductions": any(isinstance(tile, nodes.Reduce | nodes.ArgReduce | nodes.Scan) for tile in tiles),
-        "long functions": any(isinstance(tile, nodes.Unary) and tile.op in LONG_FUNCTIONS for tile in tiles),
+        "long functions": any(isinstance(tile, nodes.Unary) and cost(tile.op) >= FUNCTION for tile in tiles),
         "windows": windows > 0,
         "several kernels": len(kernels) > 1,
         "large": written >= LARGE,

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from kernelwright.core.dtypes import FLOATS, HALVES, DType
 from kernelwright.core.errors import SketchError
-from kernelwright.sketch import nodes
+from kernelwright.core.operations import BINARY, UNARY
 
-_ANY_NUMBER = frozenset({"neg", "abs", "sign"})
-_TO_BOOL = frozenset({"isnan", "isinf", "logical_not"})
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
-LOGICAL = frozenset({"logical_and", "logical_or"})
-_BITS = frozenset({"and", "or", "xor"})
-_SHIFTS = frozenset({"shl", "shr"})
-_FLOAT_ONLY = frozenset({"div", "atan2", "copysign"})
+_CURE = {
+    "number": "cast it first",
+    "float": "cast it to f32 first",
+    "integer": "shifts are for integers",
+    "bits": "compare first: the bits of bool and integers only",
+}
 
 
 def wider(a: DType, b: DType) -> DType:
@@ -27,40 +26,28 @@ def wider(a: DType, b: DType) -> DType:
 
 def unary_dtype(op: str, dtype: DType) -> DType:
     """The dtype of a function of one tile."""
-    if op not in nodes.UNARY:
+    row = UNARY.get(op)
+    if row is None:
         raise SketchError(f"unknown function {op}")
-    if op == "invert":
-        if dtype in FLOATS:
+    if not row.accepts(dtype):
+        if op == "invert":
             raise SketchError(f"~ of a {dtype.value} tile", hint="it is for bool and integers")
-        return dtype
-    if op == "logical_not":
-        return DType.bool
-    if op in _ANY_NUMBER:
-        if dtype is DType.bool:
-            raise SketchError(f"{op} of a bool tile", hint="cast it first")
-        return dtype
-    if dtype not in FLOATS:
-        raise SketchError(f"{op} of a {dtype.value} tile", hint="cast it to f32 first")
-    return DType.bool if op in _TO_BOOL else dtype
+        raise SketchError(f"{op} of a {dtype.value} tile", hint=_CURE[row.takes])
+    return DType.bool if row.gives == "bool" else dtype
 
 
 def binary_dtype(op: str, dtype: DType) -> DType:
     """The dtype of an operation of two tiles of one dtype."""
-    if op not in nodes.BINARY:
+    row = BINARY.get(op)
+    if row is None:
         raise SketchError(f"unknown function {op}")
-    if op in COMPARISONS or op in LOGICAL:
-        return DType.bool
-    if op in _BITS:
-        if dtype in FLOATS:
-            raise SketchError(f"bitwise {op} of {dtype.value} tiles", hint="compare first: the bits of bool and integers only")
-        return dtype
-    if dtype is DType.bool:
-        raise SketchError(f"{op} of bool tiles", hint="cast them first, or use &, |, ^")
-    if op in _SHIFTS and dtype in FLOATS:
-        raise SketchError(f"{op} of {dtype.value} tiles", hint="shifts are for integers")
-    if op in _FLOAT_ONLY and dtype not in FLOATS:
-        raise SketchError(f"{op} of {dtype.value} tiles", hint="use // for integers, or cast to f32 first")
-    return dtype
+    if not row.accepts(dtype):
+        if dtype is DType.bool:
+            raise SketchError(f"{op} of bool tiles", hint="cast them first, or use &, |, ^")
+        what = f"bitwise {op}" if row.takes == "bits" else op
+        hint = "use // for integers, or cast to f32 first" if row.takes == "float" else _CURE[row.takes]
+        raise SketchError(f"{what} of {dtype.value} tiles", hint=hint)
+    return DType.bool if row.gives == "bool" else dtype
 
 
 def require_ordered(what: str, dtype: DType) -> None:

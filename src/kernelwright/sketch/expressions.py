@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from kernelwright.core.errors import SketchError
+from kernelwright.core.operations import BINARY, UNARY
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import ceil_div, simplify
 from kernelwright.sketch.literals import (
@@ -57,12 +58,10 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "expand": (("x", "shape"), ()),
     "squeeze": (("x", "axis"), ()),
     "unsqueeze": (("x", "axis"), ()),
-    **dict.fromkeys(nodes.UNARY, (("x",), ())),
-    **{op: (("a", "b"), ()) for op in nodes.BINARY if op not in ("and", "or")},
     **{f"reduce_{op}": (("x",), ("axis",)) for op in nodes.REDUCE},
     **{f"scan_{op}": (("x", "axis"), ("reverse", "exclusive")) for op in nodes.SCAN},
 }
-"""Every function on tiles: its required and its optional arguments, in order."""
+"""Every function on tiles but the scalar operations (core/operations.py): its required and its optional arguments, in order."""
 
 INSTEAD = {
     "min": "minimum(a, b) for tiles, reduce_min(x, axis=…) along an axis",
@@ -266,14 +265,16 @@ class Reader:
                 f"{ast.unparse(node.func)} is not a function of the sketch", node, "functions have plain names, as in exp(x)"
             )
         name = node.func.id
+        if name in UNARY:
+            given = arguments(node, ("x",), (), path=self.scope.path)
+            return nodes.Unary(name, self.tile(given["x"]))
+        if name in BINARY:
+            given = arguments(node, ("a", "b"), (), path=self.scope.path)
+            return nodes.Binary(name, self.tile(given["a"]), self.tile(given["b"]), line=node.lineno)
         if name not in SIGNATURES:
-            hint = f"write {INSTEAD[name]}" if name in INSTEAD else similar(name, SIGNATURES)
+            hint = f"write {INSTEAD[name]}" if name in INSTEAD else similar(name, [*SIGNATURES, *UNARY, *BINARY])
             raise self.fault(f"unknown function {name}", node, hint)
         given = arguments(node, *SIGNATURES[name], path=self.scope.path)
-        if name in nodes.UNARY:
-            return nodes.Unary(name, self.tile(given["x"]))
-        if name in nodes.BINARY:
-            return nodes.Binary(name, self.tile(given["a"]), self.tile(given["b"]), line=node.lineno)
         match name:
             case "load":
                 return self._load(node, given)

@@ -100,20 +100,6 @@ def _one_nan(node: object, attribute: str) -> None:
         object.__setattr__(node, attribute, math.nan)
 
 
-UNARY = (
-    "neg", "abs", "sign", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "reciprocal", "sin",
-    "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sigmoid", "erf", "erfc",
-    "erfinv", "lgamma", "floor", "ceil", "round", "trunc", "isnan", "isinf", "logical_not", "invert",
-)  # fmt: skip
-"""`round` is half to even; `sigmoid`, `rsqrt`, `reciprocal` are defined for accuracy and speed, not new meaning."""
-
-BINARY = (
-    "add", "sub", "mul", "div", "floordiv", "mod", "fmod", "pow", "maximum", "minimum", "atan2", "copysign", "eq", "ne",
-    "lt", "le", "gt", "ge", "logical_and", "logical_or", "and", "or", "xor", "shl", "shr",
-)  # fmt: skip
-"""`maximum`/`minimum` propagate NaN. `div` is true division of floats; `floordiv` and `mod` follow Python, `fmod` follows C.
-Comparisons and logical_* give bool. `and or xor shl shr` are bitwise."""
-
 REDUCE = ("sum", "prod", "max", "min", "any", "all")
 """`max`/`min` propagate NaN. `sum`/`prod` of f16/bf16 must be written on a cast f32 tile. The dtype stays (sums of integers
 wrap); `any`/`all` are for bool. Over an empty axis the result is the neutral element (max: -inf or the least integer)."""
@@ -181,12 +167,16 @@ class Load:
 
 @dataclass(frozen=True)
 class Unary:
+    """An operation of one operand (core/operations.py)."""
+
     op: str
     x: Tile
 
 
 @dataclass(frozen=True)
 class Binary:
+    """An operation of two operands (core/operations.py)."""
+
     op: str
     a: Tile
     b: Tile

@@ -20,6 +20,7 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import UnsupportedOperator
+from kernelwright.core.operations import of_torch
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType
 
@@ -111,7 +112,8 @@ WHOLE = frozenset(_WHOLE.split())
 
 
 def _kept(name: str) -> bool:
-    return name.split(".")[1] in WHOLE
+    plain = name.split(".")[1]
+    return plain in WHOLE or of_torch(plain) is not None
 
 
 def _needs(target: Any, find: Any) -> bool:

@@ -6,17 +6,18 @@ same dtype is nothing), so that operator tables can be written plainly.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord, flatten, number_coord, unflatten
 from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
-from kernelwright.core.dtypes import FLOATS
+from kernelwright.core.dtypes import FLOATS, promoted
+from kernelwright.core.operations import gives_bool
 from kernelwright.sketch.nodes import DType
 
 Number = float | int | bool
-COMPARISONS = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "isnan", "isinf"])
 
 
 def const(value: Number, dtype: DType, shape: Sequence[int] = ()) -> Value:
@@ -47,9 +48,25 @@ def apply(op: str, *args: Value | Number, dtype: DType | None = None, compute: D
     tensors = [a for a in args if isinstance(a, Value)]
     compute = compute or dtype or tensors[0].dtype
     if dtype is None:
-        dtype = DType.bool if op in COMPARISONS else compute
+        dtype = DType.bool if gives_bool(op) else compute
     values = tuple(a if isinstance(a, Value) else const(a, compute) for a in args)
     return Map(broadcast_shape(*(a.shape for a in values)), dtype, op, values, compute)
+
+
+def common(*args: Value | Number) -> DType:
+    """The dtype in which torch compares its arguments: tensors of a dimension win over scalars of the same kind."""
+    tensors = [a for a in args if isinstance(a, Value)]
+    full = [t for t in tensors if t.shape] or tensors
+    best = functools.reduce(promoted, (t.dtype for t in full))
+    for other in tensors:
+        if other.dtype in FLOATS and best not in FLOATS:
+            best = other.dtype
+    for number in args:
+        if isinstance(number, float) and best not in FLOATS:
+            best = DType.f32
+        if isinstance(number, int) and not isinstance(number, bool) and best == DType.bool:
+            best = DType.i64
+    return best
 
 
 def add(a: Value, b: Value | Number) -> Value:

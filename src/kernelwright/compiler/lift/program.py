@@ -28,6 +28,7 @@ from kernelwright.compiler.lift.regions import index_tile, load_slice, parted, s
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Ptr, Shape, Value, elements
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.errors import CannotLift
+from kernelwright.core.operations import BINARY, UNARY
 from kernelwright.sketch import nodes
 from kernelwright.sketch.check.declarations import RESERVED
 from kernelwright.sketch.index import Interval, simplify, substitute, symbols, to_index
@@ -79,7 +80,7 @@ class Program:
         if not base[0].isalpha():
             base = f"t{base}".rstrip("_") if base.strip("_0123456789") else "t"
         name, number = base, 1
-        while name in self._taken or name in RESERVED or name in nodes.UNARY + nodes.BINARY or not name.isidentifier():
+        while name in self._taken or name in RESERVED or name in UNARY or name in BINARY or not name.isidentifier():
             number += 1
             name = f"{base}_{number}"
         self._taken.add(name)

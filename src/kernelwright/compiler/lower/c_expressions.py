@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.core.dtypes import FLOATS, HALVES
+from kernelwright.core.errors import SketchError
 from kernelwright.sketch.nodes import DType
 
 _FUNCTIONS = """
@@ -17,7 +18,7 @@ erfc erfinv lgamma
 MATH_FUNCTIONS = frozenset(_FUNCTIONS.split())
 """Operations that are a prelude function of the same name with suffix `_of`, overloaded for float and double."""
 
-_UNARY_FLOAT = {
+UNARY = {
     "neg": "-{0}",
     "abs": "std::fabs({0})",
     "sign": "sign_of({0})",
@@ -32,6 +33,7 @@ _UNARY_FLOAT = {
     "isinf": "std::fabs({0}) == INFINITY",
     "logical_not": "{0} == 0",
 }
+"""How an operation of one float is written that is no function of the prelude; {1} is the number one."""
 
 _UNARY_INTEGER = {
     "neg": "-{0}",
@@ -49,7 +51,7 @@ _UNARY_INTEGER = {
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _ARITHMETIC = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>"}
-_CALLS = {
+CALLS = {
     "floordiv": "floordiv_of",
     "mod": "mod_of",
     "fmod": "fmod_of",
@@ -57,24 +59,7 @@ _CALLS = {
     "atan2": "std::atan2",
     "copysign": "std::copysign",
 }
-
-COST = {
-    "div": 4.0,
-    "sqrt": 4.0,
-    "rsqrt": 6.0,
-    "reciprocal": 4.0,
-    "pow": 40.0,
-    "mod": 12.0,
-    "fmod": 12.0,
-    "floordiv": 12.0,
-    "atan2": 40.0,
-}
-"""Rough cost in cycles of a vector; a function of MATH_FUNCTIONS costs 12, anything else 1."""
-
-
-def cost(op: str) -> float:
-    """How dear one element is, so that the scheduler can tell recomputing from keeping."""
-    return 12.0 if op in MATH_FUNCTIONS else COST.get(op, 1.0)
+"""Operations of two numbers that are calls."""
 
 
 def rounded(text: str, dtype: DType) -> str:
@@ -93,9 +78,11 @@ def unary(op: str, x: str, dtype: DType) -> str:
     if dtype in FLOATS:
         if op in MATH_FUNCTIONS:
             return rounded(f"{op}_of({x})", dtype)
-        text = _UNARY_FLOAT[op].format(x, literal(1, dtype))
+        if op not in UNARY:
+            raise SketchError(f"C has no function for {op}: it lacks a line in lower/c_expressions.py")
+        text = UNARY[op].format(x, literal(1, dtype))
     elif op in MATH_FUNCTIONS or op not in _UNARY_INTEGER:
-        raise KeyError(f"{op} of {dtype}")
+        raise SketchError(f"C has no function for {op} of {dtype.value}")
     else:
         text = _UNARY_INTEGER[op].format(x)
     return text if op in ("isnan", "isinf", "logical_not", "neg", "abs") and dtype in FLOATS else rounded(text, dtype)
@@ -114,9 +101,9 @@ def binary(op: str, a: str, b: str, dtype: DType) -> str:
         return f"nan_{name}({a}, {b})" if dtype in FLOATS else f"{name}_of<{COMPUTED[dtype]}>({a}, {b})"
     if dtype is DType.bool:
         op = {"add": "or", "mul": "and"}.get(op, op)
-    if op in _CALLS:
+    if op in CALLS:
         kind = "" if dtype in FLOATS else f"<{COMPUTED[dtype]}>"
-        return rounded(f"{_CALLS[op]}{kind}({a}, {b})", dtype)
+        return rounded(f"{CALLS[op]}{kind}({a}, {b})", dtype)
     return rounded(f"{a} {_ARITHMETIC[op]} {b}", dtype)
 
 

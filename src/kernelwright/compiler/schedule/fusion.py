@@ -13,7 +13,7 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, number_coord, only_atom
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue
 from kernelwright.compiler.schedule.contraction.problem import ConvProblem
-from kernelwright.compiler.schedule.loops import EXPENSIVE, spills
+from kernelwright.compiler.schedule.loops import expensive, spills
 from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
 from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
@@ -81,7 +81,7 @@ class Operand:
     def costly(self) -> bool:
         """Whether computing an element is more than a few cheap operations."""
         inside = [e for e in walk_all([self.expr]) if e.kind == "apply"]
-        return len(inside) > 4 or any(e.data in EXPENSIVE for e in inside) or self._gathers() or self._crosswise()
+        return len(inside) > 4 or any(expensive(e) for e in inside) or self._gathers() or self._crosswise()
 
     def _crosswise(self) -> bool:
         """Whether matrices are read along different axes (x + x.T): one of them misses the cache in every tile."""

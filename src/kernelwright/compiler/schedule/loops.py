@@ -21,6 +21,8 @@ from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, walk_al
 from kernelwright.compiler.schedule.separable import separate
 from kernelwright.compiler.schedule.tile_sizes import TileSizes
 from kernelwright.compiler.schedule.tiles import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
+from kernelwright.core.operations import QUOTIENT
+from kernelwright.core.operations import cost as operation_cost
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Opaque
 from kernelwright.sketch.nodes import Index, Int, Sym
@@ -29,11 +31,12 @@ from kernelwright.target import Capabilities
 LINE = 16  # floats of a cache line: blocks of whole lines have no remainder, and can be written past the caches
 SHORT_WALK = 64  # steps that a reduction may take one element at a time
 WINDOW_WORK = 65536  # elements below which a window and another reduction may share a nest
-_EXPENSIVE = (
-    "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh "
-    "sigmoid erf erfc erfinv lgamma pow div mod fmod floordiv"
-)
-EXPENSIVE = frozenset(_EXPENSIVE.split())
+ROOTS = ("sqrt", "rsqrt", "reciprocal")  # one instruction each: cheap enough to do again
+
+
+def expensive(e: Expr) -> bool:
+    """Whether an expression is an operation that one would not do twice."""
+    return e.kind == "apply" and e.data not in ROOTS and operation_cost(e.data) >= QUOTIENT
 
 
 @dataclass
@@ -72,7 +75,7 @@ def refuse_waste(nest: Nest, machine: Capabilities) -> None:
     for outer in found:
         below = walk_all([outer.args[0]])
         for e in below:
-            again = e.kind in ("reduce", "arg", "scan") or (e.kind == "apply" and e.data in EXPENSIVE)
+            again = e.kind in ("reduce", "arg", "scan") or expensive(e)
             if again and _overlapping(outer, e, domain) and outer.value is not None:
                 raise MustMaterialize(compact(outer.value.sources()[0]))
             if e.kind in ("reduce", "arg", "scan") and e.free & set(bound_atoms(outer)) and e.value is not None:
@@ -479,7 +482,7 @@ def cost(nest: Nest, machine: Capabilities) -> float:
         if e.kind == "access"
     )
     work_done = sum(
-        math.prod(a.extent for a in e.free) * (8 if e.data in EXPENSIVE else 1)
+        math.prod(a.extent for a in e.free) * (8 if expensive(e) else 1)
         for e in everything
         if e.kind in ("apply", "reduce", "scan")
     )

@@ -6,31 +6,16 @@ f16 and bf16 maths is done in f32 and rounded once per operation, which is what 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 
 from kernelwright.core.errors import SketchError
-from kernelwright.core.operations import neutral
-from kernelwright.sketch import nodes
+from kernelwright.core.operations import BINARY, UNARY, neutral
 from kernelwright.sketch.nodes import DType
 
 TORCH_DTYPE: dict[DType, torch.dtype] = {dtype: getattr(torch, dtype.torch_name) for dtype in DType}
 DTYPE = {found: dtype for dtype, found in TORCH_DTYPE.items()}
 HALVES = (torch.float16, torch.bfloat16)
 
-_UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    op: torch.bitwise_not if op == "invert" else getattr(torch, op) for op in nodes.UNARY
-}
-
-_BINARY: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "fmod": torch.fmod, "pow": torch.pow,
-    "floordiv": torch.floor_divide, "mod": torch.remainder, "maximum": torch.maximum, "minimum": torch.minimum,
-    "atan2": torch.atan2, "copysign": torch.copysign, "eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le,
-    "gt": torch.gt, "ge": torch.ge, "logical_and": torch.logical_and, "logical_or": torch.logical_or,
-    "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor, "shl": torch.bitwise_left_shift,
-    "shr": torch.bitwise_right_shift,
-}  # fmt: skip
 _INTEGER_DIVISIONS = ("floordiv", "mod", "fmod")
 
 
@@ -38,10 +23,11 @@ def unary(op: str, x: torch.Tensor) -> torch.Tensor:
     """One elementwise operation of one tile."""
     if op == "sqrt" and not x.is_floating_point():
         raise SketchError(f"sqrt of {x.dtype} needs a cast to a float first")
+    function = getattr(torch, UNARY[op].torch_name)
     if x.dtype in HALVES:
-        result = _UNARY[op](x.float())
+        result = function(x.float())
         return result if result.dtype == torch.bool else result.to(x.dtype)
-    return _UNARY[op](x)
+    return function(x)
 
 
 def binary(op: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -50,10 +36,11 @@ def binary(op: str, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         raise SketchError("`/` divides floats; use `//` for integers, or cast first")
     if op in _INTEGER_DIVISIONS and not a.is_floating_point():
         b = torch.where(b == 0, torch.ones_like(b), b)
+    function = getattr(torch, BINARY[op].torch_name)
     if a.dtype in HALVES:
-        result = _BINARY[op](a.float(), b.float())
+        result = function(a.float(), b.float())
         return result if result.dtype == torch.bool else result.to(a.dtype)
-    return _BINARY[op](a, b)
+    return function(a, b)
 
 
 def reduce(op: str, x: torch.Tensor, axes: tuple[int, ...]) -> torch.Tensor:

@@ -10,21 +10,21 @@ import math
 
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
+from kernelwright.core.operations import gives_bool
 from kernelwright.sketch.nodes import DType
 
 LANGUAGE = "TileLang"
-_LANGUAGE = {
+UNARY = {
     "exp": "T.exp", "exp2": "T.exp2", "log": "T.log", "log2": "T.log2", "log10": "T.log10", "sin": "T.sin", "cos": "T.cos",
     "tan": "T.tan", "sinh": "T.sinh", "cosh": "T.cosh", "tanh": "T.tanh", "atan": "T.atan", "erf": "T.erf", "floor": "T.floor",
     "ceil": "T.ceil", "trunc": "T.trunc", "round": "T.nearbyint", "abs": "T.abs", "sqrt": "T.sqrt", "rsqrt": "T.rsqrt",
 }  # fmt: skip
+"""Functions by name: what is called, or (with {0}) what is written."""
 _CUDA = frozenset(
     {"expm1", "log1p", "asin", "acos", "asinh", "acosh", "atanh", "erfc", "erfinv", "lgamma", "atan2", "copysign"}
 )
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
           "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}  # fmt: skip
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"})
-_TESTS = frozenset({"isnan", "isinf", "logical_not"})
 
 
 def number(value: float | int | bool, dtype: DType) -> str:
@@ -62,7 +62,7 @@ def bitcast(x: str, goal: DType) -> str:
 
 def unary(op: str, x: str, dtype: DType) -> str:
     """One operand; `dtype` is the operand's."""
-    if dtype in HALVES and op not in _TESTS and op != "neg":
+    if dtype in HALVES and not gives_bool(op) and op != "neg":
         return cast(_unary(op, cast(x, dtype, DType.f32), DType.f32), DType.f32, dtype)
     return _unary(op, x, dtype)
 
@@ -88,8 +88,8 @@ def _unary(op: str, x: str, dtype: DType) -> str:
             return f"T.if_then_else({x} > {zero}, {one}, T.if_then_else({x} < {zero}, -{one}, {x}))"
     if dtype not in FLOATS and op in ("floor", "ceil", "trunc", "round"):
         return x
-    if op in _LANGUAGE:
-        return f"{_LANGUAGE[op]}({x})"
+    if op in UNARY:
+        return UNARY[op].format(x) if "{" in UNARY[op] else f"{UNARY[op]}({x})"
     return _cuda(op, dtype, x)
 
 
@@ -102,7 +102,7 @@ def _cuda(op: str, dtype: DType, *args: str) -> str:
 
 def binary(op: str, a: str, b: str, dtype: DType) -> str:
     """Two operands of one dtype."""
-    if dtype in HALVES and op not in COMPARISONS and op not in ("maximum", "minimum"):
+    if dtype in HALVES and not gives_bool(op) and op not in ("maximum", "minimum"):
         wide = _binary(op, cast(a, dtype, DType.f32), cast(b, dtype, DType.f32), DType.f32)
         return cast(wide, DType.f32, dtype)
     return _binary(op, a, b, dtype)

@@ -10,25 +10,26 @@ import math
 
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
+from kernelwright.core.operations import gives_bool
 from kernelwright.sketch.nodes import DType
 
 LANGUAGE = "Triton"
 
 TYPE = {dtype: f"tl.{dtype.torch_name}" for dtype in DType} | {DType.bool: "tl.int1"}
 
-_LANGUAGE = {
+UNARY = {
     "exp": "tl.exp", "exp2": "tl.exp2", "log": "tl.log", "log2": "tl.log2", "sin": "tl.sin", "cos": "tl.cos", "erf": "tl.erf",
     "floor": "tl.floor", "ceil": "tl.ceil", "abs": "tl.abs", "sqrt": "tl.sqrt_rn", "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid",
-}  # fmt: skip
-_LIBRARY = {
+} | {
     name: f"libdevice.{name}"
     for name in ("expm1", "log10", "log1p", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",
                  "erfc", "erfinv", "lgamma", "trunc")
 } | {"round": "libdevice.rint"}  # fmt: skip
-_TESTS = frozenset({"isnan", "isinf", "logical_not"})
+"""Functions by name: what is called, or (with {0}) what is written."""
+BINARY = {op: f"libdevice.{op}" for op in ("pow", "atan2", "copysign")}
+"""Functions of two floats."""
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
           "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}  # fmt: skip
-COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or"})
 
 
 def number(value: float | int | bool, dtype: DType) -> str:
@@ -67,7 +68,7 @@ def bitcast(x: str, goal: DType) -> str:
 
 def unary(op: str, x: str, dtype: DType) -> str:
     """One operand; `dtype` is the operand's."""
-    if dtype in HALVES and op not in _TESTS and op not in ("neg", "abs"):
+    if dtype in HALVES and not gives_bool(op) and op not in ("neg", "abs"):
         return f"{_unary(op, f'{x}.to(tl.float32)', DType.f32)}.to({TYPE[dtype]})"
     return _unary(op, x, dtype)
 
@@ -93,15 +94,15 @@ def _unary(op: str, x: str, dtype: DType) -> str:
         )
     if dtype not in FLOATS and op in ("floor", "ceil", "trunc", "round"):
         return x
-    name = _LANGUAGE.get(op) or _LIBRARY.get(op)
+    name = UNARY.get(op)
     if name is None:
         raise SketchError(f"Triton has no function for {op}")
-    return f"{name}({x})"
+    return name.format(x) if "{" in name else f"{name}({x})"
 
 
 def binary(op: str, a: str, b: str, dtype: DType) -> str:
     """Two operands of one dtype."""
-    if dtype in HALVES and op not in COMPARISONS and op not in ("maximum", "minimum"):
+    if dtype in HALVES and not gives_bool(op) and op not in ("maximum", "minimum"):
         wide = _binary(op, f"{a}.to(tl.float32)" if _is_name(a) else a, f"{b}.to(tl.float32)" if _is_name(b) else b, DType.f32)
         return f"{wide}.to({TYPE[dtype]})"
     return _binary(op, a, b, dtype)
@@ -127,10 +128,10 @@ def _binary(op: str, a: str, b: str, dtype: DType) -> str:
         return f"_remainder({a}, {b})" if floats else f"_floor_mod({a}, {b})"
     if op == "fmod":
         return f"libdevice.fmod({a}, {b})" if floats else f"({a} % {b})"
-    if op in ("pow", "atan2", "copysign"):
+    if op in BINARY:
         if not floats:
             raise SketchError(f"Triton has no {op} of integers")
-        return f"libdevice.{op}({a}, {b})"
+        return f"{BINARY[op]}({a}, {b})"
     if dtype is DType.bool:
         op = {"add": "or", "mul": "and"}.get(op, op)
     return f"({a} {_SIGNS[op]} {b})"

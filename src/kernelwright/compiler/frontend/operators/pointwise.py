@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph.values import Map, Value
-from kernelwright.core.dtypes import FLOATS, promoted
+from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
-
-_UNARY_NAMES = (
-    "abs sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal sin cos tan asin acos atan sinh "
-    "cosh tanh asinh acosh atanh sigmoid erf erfc erfinv lgamma floor ceil round trunc neg"
-)
-UNARY = {name: name for name in _UNARY_NAMES.split()}
-UNARY["sgn"] = "sign"
-UNARY["_neg_view"] = "neg"
 
 
 def _unary(op: str) -> Any:
     def build(out: Result, x: Value, **_: Any) -> Value:
-        if op in ("floor", "ceil", "round", "trunc") and x.dtype not in FLOATS:
-            return x
-        return b.apply(op, x, dtype=out.dtype)
+        whole = op in ("floor", "ceil", "round", "trunc") and x.dtype not in FLOATS
+        return x if whole else b.apply(op, x, dtype=out.dtype)
 
     return build
 
 
-for _name, _op in UNARY.items():
+for _name, _op in {
+    "sgn": "sign",
+    "_neg_view": "neg",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round": "round",
+    "trunc": "trunc",
+}.items():
     rule(_name)(_unary(_op))
-
-
-def common(*args: Any) -> DType:
-    """The dtype in which torch compares its arguments: tensors of a dimension win over scalars of the same kind."""
-    tensors = [a for a in args if isinstance(a, Value)]
-    full = [t for t in tensors if t.shape] or tensors
-    best = functools.reduce(promoted, (t.dtype for t in full))
-    for other in tensors:
-        if other.dtype in FLOATS and best not in FLOATS:
-            best = other.dtype
-    for number in args:
-        if isinstance(number, float) and best not in FLOATS:
-            best = DType.f32
-        if isinstance(number, int) and not isinstance(number, bool) and best == DType.bool:
-            best = DType.i64
-    return best
 
 
 def _binary(op: str) -> Any:
@@ -55,22 +36,6 @@ def _binary(op: str) -> Any:
         return b.apply(op, a, c, dtype=out.dtype)
 
     return build
-
-
-def _compare(op: str) -> Any:
-    def build(out: Result, a: Any, c: Any) -> Value:
-        return b.apply(op, a, c, dtype=DType.bool, compute=common(a, c))
-
-    return build
-
-
-for _name, _op in {
-    "maximum": "maximum", "minimum": "minimum", "atan2": "atan2", "remainder": "mod", "fmod": "fmod",
-    "copysign": "copysign", "floor_divide": "floordiv",
-}.items():  # fmt: skip
-    rule(_name)(_binary(_op))
-for _name in ["eq", "ne", "lt", "le", "gt", "ge"]:
-    rule(_name)(_compare(_name))
 
 
 def _logic(op: str) -> Any:
@@ -98,8 +63,8 @@ rule("bitwise_not")(
         b.apply("logical_not", x, dtype=DType.bool) if x.dtype == DType.bool else b.apply("invert", x, dtype=out.dtype)
     )
 )
-rule("bitwise_left_shift", "__lshift__")(_binary("shl"))
-rule("bitwise_right_shift", "__rshift__")(_binary("shr"))
+rule("__lshift__")(_binary("shl"))
+rule("__rshift__")(_binary("shr"))
 
 
 rule("isnan")(

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from kernelwright.compiler.graph import build
 from kernelwright.compiler.graph.values import Value
+from kernelwright.core.operations import Operation, of_torch
 from kernelwright.sketch.nodes import DType
 
 Rule = Callable[..., Any]
@@ -43,7 +45,20 @@ def rule(*names: str) -> Callable[[F], F]:
 def find(target: str) -> Rule | None:
     """The rule for `aten.name.overload`: the overload's own, or the name's."""
     _, _, name = target.partition("aten.")
-    return RULES.get(name) or RULES.get(name.split(".")[0])
+    plain = name.split(".")[0]
+    return RULES.get(name) or RULES.get(plain) or (_by_row(row) if (row := of_torch(plain)) else None)
+
+
+def _by_row(row: Operation) -> Rule:
+    """Scalar operations need no rule of their own: their row says what they are."""
+
+    def unary(out: Result, x: Value, **_: Any) -> Value:
+        return build.apply(row.name, x, dtype=out.dtype, compute=x.dtype if row.gives == "bool" else None)
+
+    def binary(out: Result, a: Any, c: Any, **_: Any) -> Value:
+        return build.apply(row.name, a, c, dtype=out.dtype, compute=build.common(a, c) if row.gives == "bool" else None)
+
+    return unary if row.arity == 1 else binary
 
 
 def first(result: Any) -> Result:

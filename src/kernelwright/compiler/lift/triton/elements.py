@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from kernelwright.compiler.lift.program import Program
 from kernelwright.compiler.lift.triton.ttir import Op, Type
 from kernelwright.compiler.lift.values import Data, Ints, Mask, Num, Value, joined_shape
+from kernelwright.core import operations
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import DType, Tile
@@ -194,7 +195,7 @@ def library(program: Program, op: Op, operands: Sequence[Value]) -> Value:
         if target in ("isnan", "isinf") and len(operands) == 1:
             data = unary(program, target, operands[0])
             return Data(nodes.Cast(data.node, DType.i32), data.shape, data.actual, DType.i32)
-        if target in nodes.UNARY and len(operands) == 1 and (target != "round" or known != "round"):
+        if target in operations.UNARY and len(operands) == 1 and (target != "round" or known != "round"):
             return unary(program, target, operands[0])
         if known in ("fma", "fma_rn") and len(operands) == 3:
             return binary(program, "add", binary(program, "mul", operands[0], operands[1]), operands[2])

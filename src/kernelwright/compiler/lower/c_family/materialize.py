@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.transpositions import turn_of, turns_sums
 from kernelwright.compiler.lower.stacks import members, short_axes
 from kernelwright.compiler.lower.tile_values import (
@@ -24,6 +23,7 @@ from kernelwright.compiler.lower.tile_values import (
     Value,
 )
 from kernelwright.core.dtypes import FLOATS
+from kernelwright.core.operations import cost
 from kernelwright.sketch.nodes import DType
 
 SHORT_ROW = 8
@@ -168,7 +168,7 @@ def _cost(value: Value) -> float:
     inner = sum(cost_of(operand) for operand in value.operands if not _is_single(operand) or _is_single(value))
     if value.op in ("unary", "binary"):
         halves = 4.0 if value.dtype in (DType.f16, DType.bf16) else 0.0
-        return inner + c_expressions.cost(value.data) + halves
+        return inner + cost(value.data) + halves
     if value.op == "cast":
         same = value.dtype in FLOATS and value.args[0].dtype in (DType.f32, DType.bf16)
         return inner + (0.5 if same else 2.0)
