@@ -9,10 +9,20 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-Line = str | Callable[[str], str]
+
+@dataclass(frozen=True)
+class Calls:
+    """An answer that calls tools: (name, arguments) each."""
+
+    calls: tuple[tuple[str, dict[str, str]], ...]
+
+
+Text = str | Calls
+Line = Text | Callable[[str], Text]
 
 
 class Script:
@@ -21,15 +31,25 @@ class Script:
     def __init__(self, answers: Sequence[Line]) -> None:
         self.answers = list(answers)
         self.asks: list[str] = []
+        self.offered: list[list[str]] = []
         self.url = ""
         self._lock = threading.Lock()
 
-    def next(self, prompt: str) -> str:
+    def next(self, prompt: str) -> Text:
         with self._lock:
             number = len(self.asks)
             self.asks.append(prompt)
         line = self.answers[min(number, len(self.answers) - 1)]
-        return line if isinstance(line, str) else line(prompt)
+        return line(prompt) if callable(line) else line
+
+
+def tool_calls(answer: Text) -> list[dict[str, Any]]:
+    """The calls in the dialect's words."""
+    calls = answer.calls if isinstance(answer, Calls) else ()
+    return [
+        {"index": at, "id": f"call_{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for at, (name, given) in enumerate(calls)
+    ]
 
 
 @contextmanager
@@ -43,7 +63,9 @@ def serving(answers: Sequence[Line]) -> Iterator[Script]:
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             prompt = "\n".join(str(message["content"]) for message in body["messages"])
-            text = script.next(prompt)
+            script.offered.append([tool["function"]["name"] for tool in body.get("tools", ())])
+            answer = script.next(prompt)
+            text = answer if isinstance(answer, str) else ""
             usage = {
                 "prompt_tokens": len(prompt) // 4,
                 "completion_tokens": len(text) // 4,
@@ -51,9 +73,12 @@ def serving(answers: Sequence[Line]) -> Iterator[Script]:
             }
             common = {"id": "x", "created": 1, "model": body["model"]}
             if body.get("stream"):
-                self._stream(text, usage, common)
+                self._stream(text, usage, common, tool_calls(answer))
                 return
-            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+            message = {"role": "assistant", "content": text or None}
+            if called := tool_calls(answer):
+                message["tool_calls"] = called
+            choice = {"index": 0, "finish_reason": "tool_calls" if called else "stop", "message": message}
             data = json.dumps({**common, "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -61,7 +86,7 @@ def serving(answers: Sequence[Line]) -> Iterator[Script]:
             self.end_headers()
             self.wfile.write(data)
 
-        def _stream(self, text: str, usage: dict[str, int], common: dict[str, Any]) -> None:
+        def _stream(self, text: str, usage: dict[str, int], common: dict[str, Any], called: list[dict[str, Any]]) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
@@ -74,7 +99,10 @@ def serving(answers: Sequence[Line]) -> Iterator[Script]:
                         "choices": [{"index": 0, "delta": {"role": "assistant", "content": piece}, "finish_reason": None}],
                     }
                 )
-            self._event({**common, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+            if called:
+                self._event({**common, "choices": [{"index": 0, "delta": {"tool_calls": called}, "finish_reason": None}]})
+            ended = "tool_calls" if called else "stop"
+            self._event({**common, "choices": [{"index": 0, "delta": {}, "finish_reason": ended}]})
             self._event({**common, "choices": [], "usage": usage})
             self.wfile.write(b"data: [DONE]\n\n")
             self.close_connection = True

@@ -13,7 +13,7 @@ from scripted import Line, Script, serving
 
 from kernelwright.agents.models import Ledger, Limits, Model, open_model
 from kernelwright.agents.team_models import TeamModels
-from kernelwright.core.effort import Effort
+from kernelwright.core.effort import PRESETS, Effort
 from kernelwright.core.job import JobSpec
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Status
@@ -28,7 +28,7 @@ from kernelwright.store import RunRecord, Store
 
 pytest.importorskip("pydantic_ai", reason="the extra llm is not installed")
 
-DESIGN = Effort("quick", drafts=1, measured=1, judge_seconds=0.5, designs=1, repairs=2, improvements=0)
+DESIGN = replace(PRESETS["quick"], drafts=1, measured=1, judge_seconds=0.5, designs=1, repairs=2, improvements=0)
 CODE = replace(DESIGN, designs=0)
 """No designs: the Coder works from the task itself."""
 

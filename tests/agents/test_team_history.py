@@ -4,6 +4,7 @@ carries no sketch. Speeds are scripted here (a test asserts no time): the judge 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from material import KERNEL, SKETCH, TASK, block
 from scripted import Script, serving
 from test_team import CODE, DESIGN, Stage, drafter, judge, kinds, stage
 
-from kernelwright.core.effort import Effort
+from kernelwright.core.effort import PRESETS, Effort
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.verdict import Status, Timing, Verdict
 from kernelwright.run.attempts import Attempt
@@ -22,7 +23,7 @@ __all__ = ["drafter", "judge", "stage"]
 
 pytest.importorskip("pydantic_ai", reason="the extra llm is not installed")
 
-IMPROVE = Effort("quick", drafts=1, measured=1, judge_seconds=0.5, designs=2, repairs=1, patches=1, improvements=2)
+IMPROVE = replace(PRESETS["quick"], drafts=1, measured=1, judge_seconds=0.5, designs=2, repairs=1, patches=1, improvements=2)
 CARRYING = KERNEL + "\n\nSKETCH = r'''\n" + SKETCH + "'''\n"
 
 
@@ -131,8 +132,6 @@ def test_a_patch_that_fits_nowhere_is_shown_the_nearest_lines(stage: Stage) -> N
 
 
 def test_a_run_says_what_it_does_while_it_does_it(stage: Stage, tmp_path: Path) -> None:
-    from dataclasses import replace
-
     notes: list[str] = []
     stage.observer = replace(stage.observer, note=notes.append)
     with serving([block(SKETCH)]) as script:

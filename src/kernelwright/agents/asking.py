@@ -1,15 +1,17 @@
 """Asking a model on behalf of the team: the question with what is left of the budget, what became of the last answer, the text that came.
 
 In: a model and an `Ask`. Out: `Said`: the question as it was put, and its answer. An answer that could not be used is told to its author
-with the next question, which is a new question: no memory answers it with the old answer.
+with the next question, which is a new question: no memory answers it with the old answer. A model that calls tools is asked again with
+their results, until it answers or may call no more; each round is a step of the journal.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelwright.agents import answers, roles
-from kernelwright.agents.models import Answer, Ask, Model
+from kernelwright.agents.models import Answer, Ask, Call, Exchange, Model
+from kernelwright.agents.toolbox import Toolbox, told
 from kernelwright.run.journal import Journal
 from kernelwright.run.observer import Observer
 from kernelwright.run.workbench import Workbench
@@ -42,6 +44,7 @@ class Asking:
     bench: Workbench
     journal: Journal
     observer: Observer
+    toolbox: Toolbox | None = None
     _unread: list[tuple[str, str]] = field(default_factory=list)
 
     def ask(self, model: Model, ask: Ask) -> Said:
@@ -49,10 +52,45 @@ class Asking:
         if self._unread:
             reason, before = self._unread[-1]
             ask = roles.again(ask, reason, before, len(self._unread))
-        self.observer.say(f"{ask.role} · {model.name}")
-        answer = model.ask(ask, self.observer.text)
-        self.bench.seconds += answer.seconds
-        return Said(ask, answer)
+        if self.toolbox is not None and model.tools:
+            ask = replace(ask, tools=self.toolbox.offered(ask.role))
+        question, left = ask, self.bench.job.effort.tool_calls
+        while True:
+            self.observer.say(f"{ask.role} · {model.name}")
+            answer = model.ask(replace(ask, seconds=self._left()), self.observer.text)
+            self.bench.seconds += answer.seconds
+            if not answer.calls:
+                return Said(question, answer)
+            if left <= 0:
+                why = "it calls tools where no more calls are allowed; answer with what is known"
+                return Said(question, replace(answer, calls=(), text=answer.text or why))
+            results = tuple(self._called(ask, call, number < left) for number, call in enumerate(answer.calls))
+            left -= len(answer.calls)
+            asked = {f"{call.tool} {number}": "\n\n".join(call.given.values()) for number, call in enumerate(answer.calls)}
+            self.journal.step(
+                "tools",
+                f"the {ask.role} looks before it answers: {', '.join(told(call) for call in answer.calls)}",
+                asked,
+                "\n\n".join(results),
+                role=ask.role,
+                **answer.facts(),
+            )
+            more = f"\n\n({left} more calls are allowed.)" if left > 0 else "\n\n(No more calls are allowed: answer now.)"
+            results = (*results[:-1], results[-1] + more)
+            ask = ask.after(Exchange(answer.text, answer.calls, results))
+
+    def _called(self, ask: Ask, call: Call, allowed: bool) -> str:
+        assert self.toolbox is not None
+        left = self._left()
+        if not allowed or (left is not None and left <= 0):
+            return "not done: nothing more may be spent on tools; answer now"
+        self.observer.note(f"  {ask.role}: {told(call)}")
+        return self.toolbox.call(ask.role, call)
+
+    def _left(self) -> float | None:
+        """Seconds of the run's budget that are left: a call ends when they do."""
+        budget = self.bench.job.budget
+        return None if budget is None else budget - self.bench.seconds
 
     def unreadable(self, reason: str, text: str) -> None:
         """The last answer could not be used."""

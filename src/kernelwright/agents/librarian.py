@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 TARGET_NOTES = Path(skills.__file__).parents[2] / "target"
 EXAMPLES = 2
-LESSONS: dict[Stage, tuple[tuple[lessons.LessonKind, int], ...]] = {
+LESSONS: dict[str, tuple[tuple[lessons.LessonKind, int], ...]] = {
     "design": (("sketch", 2),),
     "code": (("kernel", 1),),
     "patch": (("fix", 2),),
     "improve": (),
+    "search": (("kernel", 2),),
 }
 """For each stage, which lessons are shown, and how many."""
 
@@ -46,14 +47,11 @@ class Librarian:
 
     def library(self, brief: Brief, stage: Stage, words: str = "") -> Library:
         """What to show for one ask; the choice goes into the journal the first time that it is made."""
-        if self._skills is None:
-            self._skills = skills.load([language(brief.dsl).skills, TARGET_NOTES])
+        known = self.skills(brief)
         query = words or brief.words
         families = (*brief.families, brief.target.kind)
-        chosen = skills.choose(self._skills, language=brief.dsl, families=families, stage=stage, words=query)
-        wanted = skills.choose(
-            self._skills, language=brief.dsl, families=families, stage="code", words=brief.words, limit=1 << 30
-        )
+        chosen = skills.choose(known, language=brief.dsl, families=families, stage=stage, words=query)
+        wanted = skills.choose(known, language=brief.dsl, families=families, stage="code", words=brief.words, limit=1 << 30)
         examples = skills.nearest_examples(wanted, brief.words, EXAMPLES) if stage == "code" else []
         recalled = self._lessons(brief, stage, query)
         if stage not in self._told:
@@ -64,6 +62,16 @@ class Librarian:
                 "choose", f"what the team reads to {stage}", families=list(brief.families), skills=shown, more=more
             )
         return Library(chosen, examples, recalled)
+
+    def skills(self, brief: Brief) -> list[skills.Skill]:
+        """All skills of the language and of the targets."""
+        if self._skills is None:
+            self._skills = skills.load([language(brief.dsl).skills, TARGET_NOTES])
+        return self._skills
+
+    def search(self, brief: Brief, words: str) -> list[lessons.Recalled]:
+        """Kernels of earlier runs of this family, for a model that looks for itself."""
+        return self._lessons(brief, "search", words)
 
     def learn_win(self, brief: Brief, attempt: Attempt) -> None:
         """A kernel that beat what was there."""
@@ -89,7 +97,7 @@ class Librarian:
                 self.store, families=brief.families, dsl=brief.dsl, target=brief.target.name, failure=failure, patch=patch
             )
 
-    def _lessons(self, brief: Brief, stage: Stage, words: str) -> list[lessons.Recalled]:
+    def _lessons(self, brief: Brief, stage: str, words: str) -> list[lessons.Recalled]:
         if self.store is None or not self.learning:
             return []
         store = self.store

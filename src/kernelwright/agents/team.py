@@ -19,6 +19,7 @@ from kernelwright.agents.conductor.check import LONGEST
 from kernelwright.agents.excerpt import without_sketch
 from kernelwright.agents.librarian import Librarian
 from kernelwright.agents.models import Ask, Model
+from kernelwright.agents.toolbox import Toolbox
 from kernelwright.core.errors import (
     BudgetReached,
     ConfigError,
@@ -69,7 +70,8 @@ class Team:
     _brief: Brief | None = None
 
     def __post_init__(self) -> None:
-        self._asking = Asking(self.bench, self.journal, self.observer)
+        toolbox = Toolbox(self.bench, self.librarian, lambda: self.brief, lambda: self.best)
+        self._asking = Asking(self.bench, self.journal, self.observer, toolbox)
 
     def run(self) -> Decision:
         """Work until the Conductor stops; the reason is in the decision, the result in `best`."""

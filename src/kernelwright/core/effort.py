@@ -16,6 +16,7 @@ class Effort:
     lowered, `measured` how many correct ones are timed before one is named, `judge_seconds` what the judge may spend on trials and on
     rounds of the clock, each (beyond what it always does). With a model: `designs` it may offer, `repairs` of each, `patches` before
     a rewrite, `improvements` in a row of a kernel that is correct, renewed by a gain at most `renewals` times for a design.
+    `tool_calls` is how often a model may call tools before one answer.
     `tune_seconds` is what the search for a faster variant may take; none at quick."""
 
     name: str
@@ -30,6 +31,7 @@ class Effort:
     improvements: int = 1
     tune_seconds: float = 0.0
     renewals: int = 3
+    tool_calls: int = 6
 
 
 PRESETS = {
@@ -46,6 +48,7 @@ PRESETS = {
         improvements=2,
         tune_seconds=60,
         renewals=5,
+        tool_calls=10,
     ),
     "thorough": Effort(
         "thorough",
@@ -60,6 +63,7 @@ PRESETS = {
         improvements=3,
         tune_seconds=300,
         renewals=8,
+        tool_calls=20,
     ),
 }
 

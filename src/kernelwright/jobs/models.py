@@ -33,7 +33,13 @@ def open_models(choice: ModelChoice, store: Store | None, run: Run | None, stack
             raise ConfigError("with a model for one role, name one for the other too (--model is for both)")
         if spec not in opened:
             opened[spec] = open_model(
-                spec, store=store, limits=limits, base_url=choice.base_url or None, record=record, ledger=ledger
+                spec,
+                store=store,
+                limits=limits,
+                base_url=choice.base_url or None,
+                record=record,
+                ledger=ledger,
+                run=run.id if run is not None else "",
             )
             stack.callback(opened[spec].close)
         return opened[spec]

@@ -12,6 +12,7 @@ class Told:
     """Answers what it is told to; every token costs a thousandth of a dollar."""
 
     name = "told"
+    tools = True
 
     def __init__(self, answer: Callable[[Ask, int], Answer] | None = None, *, priced: bool = True) -> None:
         self._answer = answer or (lambda ask, cap: Answer(f"to {ask.user}", 100, 50, 0.15, 0.0))

@@ -29,7 +29,6 @@ def test_everything_in_an_ask_is_in_its_key(change: dict[str, object]) -> None:
 
 def test_the_key_depends_on_the_model_and_on_nothing_else() -> None:
     assert ASK.key("m") == replace(ASK).key("m") != ASK.key("another")
-    assert ASK.again().attempt == 1
 
 
 def test_a_form_that_is_none_is_refused() -> None:

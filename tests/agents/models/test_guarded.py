@@ -10,7 +10,19 @@ from pathlib import Path
 import pytest
 from sources import Told, an_ask
 
-from kernelwright.agents.models import Answer, Ask, BudgetReached, Ledger, Limits, ModelError, Spent, open_model
+from kernelwright.agents.models import (
+    Answer,
+    Ask,
+    BudgetReached,
+    Call,
+    Exchange,
+    Ledger,
+    Limits,
+    ModelError,
+    Spent,
+    Tool,
+    open_model,
+)
 from kernelwright.agents.models.guarded import GuardedModel
 from kernelwright.core.errors import ConfigError
 
@@ -173,3 +185,23 @@ def test_a_recording_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> N
 def test_a_spec_that_is_none_is_refused_with_what_can_be_written(spec: str) -> None:
     with pytest.raises(ConfigError, match="is not understood; write builtin, openai:NAME"):
         open_model(spec, store=None, limits=Limits())
+
+
+def test_another_run_asks_anew_and_the_same_run_does_not(tmp_path: Path) -> None:
+    pytest.importorskip("sqlalchemy", reason="memory needs the store (pip install 'kernelwright[store]')")
+    from kernelwright.store import Store
+
+    with Store.open(tmp_path) as store:
+        source = Told()
+        first, second = (GuardedModel(source, store=store, ledger=Ledger(Limits()), run=name) for name in ("a", "b"))
+        assert not first.ask(an_ask()).recalled
+        assert first.ask(an_ask()).recalled
+        assert not second.ask(an_ask()).recalled, "what one run was told is no answer to another"
+
+
+def test_what_is_left_of_a_run_is_no_part_of_its_questions() -> None:
+    assert an_ask(seconds=3.0).key("m") == an_ask().key("m")
+    with_tools = an_ask(tools=(Tool("t", "does", (("a", "b"),)),))
+    assert with_tools.key("m") != an_ask().key("m")
+    exchanged = with_tools.after(Exchange("hm", (Call("1", "t", (("a", "x"),)),), ("done",)))
+    assert Ask.from_json(json.loads(json.dumps(exchanged.to_json()))) == exchanged

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from sources import an_ask
 
-from kernelwright.agents.models import Limits, Model, ModelError, mailbox, open_model
+from kernelwright.agents.models import BudgetReached, Limits, Model, ModelError, mailbox, open_model
 
 
 @pytest.fixture
@@ -166,3 +166,16 @@ def test_two_mailboxes_on_one_folder_never_share_a_number(tmp_path: Path) -> Non
             user = until(tmp_path / f"{number:04d}.prompt.md").split("# User\n\n")[1].strip()
             reply(tmp_path, f"{number:04d}", f"for {user}")
         assert [future.result(120) for future in waiting] == [f"for ask {number}" for number in range(12)]
+
+
+def test_tokens_are_estimated_where_nobody_counts_them(model: Model, tmp_path: Path) -> None:
+    reply(tmp_path, "0001", "an answer of some words")
+    answer = model.ask(an_ask("Write a softmax."))
+    assert answer.tokens_out == len("an answer of some words") // 3
+    assert answer.tokens_in >= len("Write a softmax.") // 3
+    assert model.ledger.spent.tokens == answer.tokens_in + answer.tokens_out
+
+
+def test_waiting_ends_with_the_runs_time(model: Model) -> None:
+    with pytest.raises(BudgetReached, match="time was used up"):
+        model.ask(an_ask("nobody answers", seconds=0.3))

@@ -15,7 +15,7 @@ from sources import an_ask
 pytest.importorskip("pydantic_ai", reason="servers need pydantic-ai (pip install 'kernelwright[llm]')")
 
 from kernelwright.agents.models import Limits, Model, ModelError, failures, open_model
-from kernelwright.core.errors import ConfigError
+from kernelwright.core.errors import BudgetReached, ConfigError
 
 Opened = tuple[Model, Server]
 Open = Callable[..., Opened]
@@ -239,3 +239,13 @@ def test_without_a_key_the_variable_is_named(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.delenv(name, raising=False)
         with pytest.raises(ModelError, match=f"there is no key; set {name}"):
             open_model(f"{name.split('_')[0].lower()}:some-model", store=None, limits=Limits())
+
+
+def test_a_call_ends_when_the_runs_time_does_and_what_it_cost_is_counted(opened: Open) -> None:
+    model, _ = opened(Reply("never", hold=60.0), retries=2, timeout_s=60.0)
+    began = time.monotonic()
+    with pytest.raises(BudgetReached, match="time was used up while the coder was being asked"):
+        model.ask(an_ask(seconds=0.5))
+    assert time.monotonic() - began < 30
+    assert model.ledger.spent.calls == 1
+    assert model.ledger.spent.tokens_in > 0

@@ -64,7 +64,7 @@ def pause(attempt: int, failure: Failure) -> float:
 
 def _unaccepted(told: str) -> str:
     """Servers disagree on the name of the limit of tokens, and some models on temperatures."""
-    names = {"max_tokens": "max_tokens", "max_completion_tokens": "max_tokens", "temperature": "temperature"}
+    names = {"max_tokens": "max_tokens", "max_completion_tokens": "max_tokens", "temperature": "temperature", "tool": "tools"}
     return next((setting for name, setting in names.items() if name in told), "")
 
 

@@ -1,7 +1,8 @@
 """A source with everything a run needs around it: memory, limits, concurrency, recording, and no keys in any text.
 
-One call, in order: keys are taken out of the ask; the store is asked (an answer that was paid for is never paid twice, also when
-two threads ask the same at once); budget is reserved; the source answers; the answer is booked, stored, recorded, returned.
+One call, in order: keys are taken out of the ask; the store is asked (an answer that was paid for in this run is never paid twice, also
+when two threads ask the same at once; another run asks anew);
+ budget is reserved; the source answers; the answer is booked, stored, recorded, returned.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import json
 import os
 import threading
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,9 @@ KIND = "answer"
 class GuardedModel:
     """The Model that `open_model` returns."""
 
-    def __init__(self, source: Source, *, store: Store | None, ledger: Ledger, record: Path | None = None) -> None:
+    def __init__(
+        self, source: Source, *, store: Store | None, ledger: Ledger, record: Path | None = None, run: str = ""
+    ) -> None:
         limits = ledger.limits
         if limits.max_cost_usd is not None and limits.max_tokens is None and source.price(1000, 1000) is None:
             raise ConfigError(
@@ -42,17 +45,23 @@ class GuardedModel:
         self._source = source
         self._store = store
         self._record = record
+        self._run = run
         self._places = threading.BoundedSemaphore(limits.concurrency)
         self._lock = threading.Lock()
         self._asking: dict[str, threading.Lock] = {}
+
+    @property
+    def tools(self) -> bool:
+        return self._source.tools
 
     def __repr__(self) -> str:
         return f"<model {self.name}>"
 
     def ask(self, ask: Ask, on_text: OnText | None = None) -> Answer:
         redactor = Redactor()
-        ask = replace(ask, system=redactor.clean(ask.system), user=redactor.clean(ask.user))
-        key = ask.key(self.name)
+        exchanges = tuple(replace(one, results=tuple(map(redactor.clean, one.results))) for one in ask.exchanges)
+        ask = replace(ask, system=redactor.clean(ask.system), user=redactor.clean(ask.user), exchanges=exchanges)
+        key = ask.key(f"{self.name} in {self._run}" if self._run else self.name)
         with self._lock:
             one_at_a_time = self._asking.setdefault(key, threading.Lock())
         with one_at_a_time:
@@ -103,7 +112,7 @@ class GuardedModel:
     def _write(self, ask: Ask, answer: Answer) -> None:
         if self._record is None:
             return
-        line = json.dumps({"model": self.name, "ask": asdict(ask), "answer": answer.to_json()}) + "\n"
+        line = json.dumps({"model": self.name, "ask": ask.to_json(), "answer": answer.to_json()}) + "\n"
         with self._lock:
             try:
                 descriptor = os.open(self._record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)

@@ -22,19 +22,27 @@ if TYPE_CHECKING:
 LETTERS_PER_TOKEN = 3.0
 """Code has 3 to 4 letters a token in the tokenizers in use; the low end, so that a reservation is rather too large."""
 
+
+def estimate(letters: int) -> int:
+    """Tokens of a text that nobody has counted."""
+    return max(1, int(letters / LETTERS_PER_TOKEN)) if letters else 0
+
+
 SMALLEST_ANSWER = 256
 """Tokens. An answer that must be shorter than this is of no use for code: the limit counts as reached."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """None means no limit. `timeout_s` is for one attempt of one call, `retries` the attempts after the first."""
+    """None means no limit. `timeout_s` is for one attempt of one call, `retries` the attempts after the first;
+    `tools` whether models that answer over the network are offered tools."""
 
     max_cost_usd: float | None = None
     max_tokens: int | None = None
     concurrency: int = 4
     timeout_s: float = 600.0
     retries: int = 4
+    tools: bool = True
 
     @classmethod
     def of(cls, settings: Settings) -> Limits:
@@ -45,6 +53,7 @@ class Limits:
             concurrency=settings.model_calls,
             timeout_s=settings.model_timeout,
             retries=settings.model_retries,
+            tools=settings.model_tools,
         )
 
 
@@ -130,7 +139,7 @@ class Ledger:
                 self._changed.notify_all()
 
     def _try(self, ask: Ask, price: Price) -> Reservation | None:
-        prompt = int((len(ask.system) + len(ask.user)) / LETTERS_PER_TOKEN) + 16
+        prompt = int(ask.letters / LETTERS_PER_TOKEN) + 16
         cap = ask.max_tokens
         if self.limits.max_tokens is not None:
             left = self.limits.max_tokens - self._spent.tokens - sum(held.tokens for held in self._open)

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kernelwright.agents.models.ask import Answer, Ask, Form
-from kernelwright.core.errors import ModelError
+from kernelwright.agents.models.limits import estimate
+from kernelwright.core.errors import BudgetReached, ModelError
 
 POLL = 0.2
 SETTLED = 0.6
@@ -37,6 +38,8 @@ WANTED: dict[Form, str] = {
 class Mailbox:
     """A Source that is a folder. Several asks may wait at once."""
 
+    tools = False
+
     def __init__(self, folder: Path) -> None:
         self.name = f"mailbox:{folder}"
         self._folder = folder
@@ -51,15 +54,15 @@ class Mailbox:
         started = time.monotonic()
         with self._lock:
             number = self._number(ask)
-        text = self._wait(self._folder / f"{number}.answer.md")
+        text = self._wait(self._folder / f"{number}.answer.md", ask)
         if not text.strip():
             raise ModelError(
                 f"{self._folder / number}.answer.md is empty; write the answer, or delete the file to be asked again"
             )
         if on_text:
             on_text(text)
-        # Nobody counts tokens here, and nobody is paid by the token.
-        return Answer(text=text, tokens_in=0, tokens_out=0, cost_usd=0.0, seconds=time.monotonic() - started)
+        # Nobody is paid by the token here; how many there were is estimated, so that a run's figures and limits mean something.
+        return Answer(text, estimate(ask.letters), estimate(len(text)), 0.0, time.monotonic() - started)
 
     def price(self, tokens_in: int, tokens_out: int) -> float | None:
         return 0.0
@@ -100,10 +103,10 @@ class Mailbox:
         finally:
             os.unlink(part)
 
-    def _wait(self, path: Path) -> str:
+    def _wait(self, path: Path, ask: Ask) -> str:
         """The answer, once its file has not changed for a while: by its own date, or by watching it (clocks of servers differ)."""
         last: tuple[int, int] | None = None
-        since = time.monotonic()
+        since = began = time.monotonic()
         while True:
             try:
                 found = path.stat()
@@ -116,6 +119,8 @@ class Mailbox:
             except (OSError, UnicodeDecodeError) as error:
                 raise ModelError(f"{path}: this answer cannot be read: {error}") from error
             # The main thread is gone when the program ends by Ctrl-C: a waiting worker must not keep it alive.
+            if ask.seconds is not None and time.monotonic() - began > ask.seconds:
+                raise BudgetReached(f"the run's time was used up while {path.name} was waited for")
             if self._closed.wait(POLL) or not threading.main_thread().is_alive():
                 raise ModelError(f"{self.name} was closed before {path.name} was there; it is asked for again by the next run")
 

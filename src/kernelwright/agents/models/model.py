@@ -33,6 +33,11 @@ class Model(Protocol):
     name: str
     ledger: Ledger
 
+    @property
+    def tools(self) -> bool:
+        """Whether it may be offered tools."""
+        ...
+
     def ask(self, ask: Ask, on_text: OnText | None = None) -> Answer:
         """The answer; ModelError (one sentence) when there is none, BudgetReached when the run may not spend more."""
         ...
@@ -50,8 +55,10 @@ def open_model(
     base_url: str | None = None,
     record: Path | None = None,
     ledger: Ledger | None = None,
+    run: str = "",
 ) -> Model:
-    """The model that a spec names. `record` appends every answer to a file for `replay:`; `ledger` is shared by a run's models."""
+    """The model that a spec names. `record` appends every answer to a file for `replay:`; `ledger` is shared by a run's models; `run`
+    is part of an answer's identity in the store: what one run was told is no answer to another."""
     from kernelwright.agents.models.guarded import GuardedModel
     from kernelwright.agents.models.source import Source
 
@@ -74,4 +81,4 @@ def open_model(
         raise ConfigError("builtin is not a language model: it needs no asking")
     else:
         raise ConfigError(f"model {spec!r} is not understood; write {FORMS}")
-    return GuardedModel(source, store=store, ledger=ledger or Ledger(limits), record=record)
+    return GuardedModel(source, store=store, ledger=ledger or Ledger(limits), record=record, run=run)

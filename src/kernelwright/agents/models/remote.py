@@ -8,6 +8,7 @@ Retry-After and knows when to give up.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import queue
 import re
@@ -19,12 +20,12 @@ from concurrent.futures import Future
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from kernelwright.agents.models.ask import Answer, Ask
+from kernelwright.agents.models.ask import Answer, Ask, Call, Tool
 from kernelwright.agents.models.failures import Failure, pause, understand
-from kernelwright.agents.models.limits import LETTERS_PER_TOKEN, Limits
+from kernelwright.agents.models.limits import Limits, estimate
 from kernelwright.agents.models.prices import PriceList
 from kernelwright.agents.models.secrets import find_key
-from kernelwright.core.errors import ConfigError, ModelError, ToolMissing
+from kernelwright.core.errors import BudgetReached, ConfigError, ModelError, ToolMissing
 
 URL_SPEC = re.compile(r"(https?://(?:\[[^\]]*\]|[^/:\[]+)(?::\d+)?+(?:/[^:]*)?):(.+)")
 OWN_KEY = "KERNELWRIGHT_API_KEY"
@@ -72,6 +73,14 @@ def _refuse_userinfo(url: str) -> None:
         raise ConfigError(f"the URL of {parts.hostname} carries a user or a query; a key belongs into {OWN_KEY}")
 
 
+class _TimeUp(Exception):
+    """The run's own time is over, not the call's."""
+
+    def __init__(self, received: int) -> None:
+        super().__init__(received)
+        self.received = received
+
+
 class Remote:
     """A Source that is a server."""
 
@@ -80,6 +89,7 @@ class Remote:
     ) -> None:
         self.name = title
         self.price = price
+        self.tools = limits.tools
         self._limits = limits
         self._old_field = dialect == "openai" and url is not None
         """OpenAI renamed max_tokens to max_completion_tokens; most servers that follow its dialect know the old name only."""
@@ -107,7 +117,12 @@ class Remote:
             if attempt:
                 self._sleep(pause(attempt - 1, failure))
             call = self._call(ask, cap, on_text, book)
-            response, received, error = self._wait(call, on_text)
+            left = None if ask.seconds is None else ask.seconds - (time.monotonic() - started)
+            try:
+                response, received, error = self._wait(call, on_text, left)
+            except _TimeUp as stopped:
+                book(self._estimate(ask, stopped.received))
+                raise BudgetReached(f"the run's time was used up while the {ask.role} was being asked") from None
             if error is None:
                 return self._answer(ask, response, time.monotonic() - started, book)
             failure = understand(error, self._limits.timeout_s)
@@ -137,17 +152,20 @@ class Remote:
         await self._http.aclose()
         self._loop.stop()
 
-    def _wait(self, call: Callable[[Give], Any], on_text: Give | None) -> tuple[Any, int, Exception | None]:
+    def _wait(self, call: Callable[[Give], Any], on_text: Give | None, left: float | None) -> tuple[Any, int, Exception | None]:
         """Run a coroutine on the loop; pass its text on in this thread; let go when the program ends. Its result, how many letters
         of text came, and its error: what the caller's own `on_text` raises is the caller's, and passes through."""
         pieces: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         future: Future[Any] = asyncio.run_coroutine_threadsafe(call(pieces.put), self._loop)
         future.add_done_callback(lambda done: pieces.put(None))
         received = 0
+        end = None if left is None else time.monotonic() + max(left, 0.0)
         try:
             while True:
+                if end is not None and time.monotonic() >= end:
+                    raise _TimeUp(received)
                 try:
-                    piece = pieces.get(timeout=0.5)
+                    piece = pieces.get(timeout=0.5 if end is None else min(0.5, max(0.01, end - time.monotonic())))
                 except queue.Empty:
                     self._check_open()
                     continue
@@ -179,19 +197,21 @@ class Remote:
     def _call(self, ask: Ask, cap: int, on_text: Give | None, book: Callable[[Answer], None]) -> Callable[[Give], Any]:
         """The coroutine of one attempt, still to be given where its text goes."""
         from pydantic_ai.direct import model_request, model_request_stream
-        from pydantic_ai.messages import ModelRequest
 
-        messages = [ModelRequest.user_text_prompt(ask.user, instructions=ask.system or None)]
+        messages = _messages(ask)
         settings = self._settings(ask, cap)
+        offered = _offered(ask) if "tools" not in self._refused else None
 
         async def whole(give: Give) -> Any:
             async with asyncio.timeout(self._limits.timeout_s):
-                return await model_request(self._client, messages, model_settings=settings)
+                return await model_request(self._client, messages, model_settings=settings, model_request_parameters=offered)
 
         async def streamed(give: Give) -> Any:
             async with (
                 asyncio.timeout(self._limits.timeout_s),
-                model_request_stream(self._client, messages, model_settings=settings) as stream,
+                model_request_stream(
+                    self._client, messages, model_settings=settings, model_request_parameters=offered
+                ) as stream,
             ):
                 async for event in stream:
                     if text := _text(event):
@@ -209,8 +229,8 @@ class Remote:
                     if response.finish_reason is None:
                         # Broken off, or a server that does not say how it ended: only a whole answer can be trusted.
                         self._streams = False
-                        if response.text:
-                            book(self._counted(ask, response, response.text, 0.0))
+                        if response.text or response.tool_calls:
+                            book(self._counted(ask, response, response.text or "", 0.0))
                     if self._streams:
                         return response
             response = await whole(give)
@@ -239,7 +259,7 @@ class Remote:
     def _answer(self, ask: Ask, response: Any, seconds: float, book: Callable[[Answer], None]) -> Answer:
         answer = self._counted(ask, response, response.text or "", seconds)
         declined = response.finish_reason in ("content_filter", "error")
-        if answer.text.strip() and not declined:
+        if (answer.text.strip() or answer.calls) and not declined:
             return answer
         book(answer)
         if declined:
@@ -249,18 +269,60 @@ class Remote:
 
     def _estimate(self, ask: Ask, letters: int) -> Answer:
         """What a try that broke off has cost, as far as can be told: its prompt, and the text that had come."""
-        tokens_in = int((len(ask.system) + len(ask.user)) / LETTERS_PER_TOKEN)
-        tokens_out = int(letters / LETTERS_PER_TOKEN)
+        tokens_in, tokens_out = estimate(ask.letters), estimate(letters)
         return Answer("", tokens_in, tokens_out, self.price(tokens_in, tokens_out), 0.0)
 
     def _counted(self, ask: Ask, response: Any, text: str, seconds: float) -> Answer:
         finish: Literal["stop", "length"] = "length" if response.finish_reason == "length" else "stop"
         usage = response.usage
-        tokens_in = usage.input_tokens or int((len(ask.system) + len(ask.user)) / LETTERS_PER_TOKEN)
-        tokens_out = usage.output_tokens or int(len(text) / LETTERS_PER_TOKEN)
+        tokens_in = usage.input_tokens or estimate(ask.letters)
+        tokens_out = usage.output_tokens or estimate(len(text))
         told = usage.input_tokens and usage.output_tokens
         cost = self.price.of(usage) if told else self.price(tokens_in, tokens_out)
-        return Answer(text, tokens_in, tokens_out, cost, seconds, finish)
+        return Answer(text, tokens_in, tokens_out, cost, seconds, finish, calls=_calls(response))
+
+
+def _messages(ask: Ask) -> list[Any]:
+    """The question, and what was said and called since, as the clients want it."""
+    from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+
+    instructions = ask.system or None
+    messages: list[Any] = [ModelRequest.user_text_prompt(ask.user, instructions=instructions)]
+    for one in ask.exchanges:
+        said: list[Any] = [TextPart(one.text)] if one.text.strip() else []
+        said += [ToolCallPart(call.tool, call.given, call.id) for call in one.calls]
+        messages.append(ModelResponse(said))
+        results = [ToolReturnPart(call.tool, result, call.id) for call, result in zip(one.calls, one.results, strict=True)]
+        messages.append(ModelRequest(results, instructions=instructions))
+    return messages
+
+
+def _offered(ask: Ask) -> Any:
+    """The tools of a question as the clients want them; None where there are none."""
+    if not ask.tools:
+        return None
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.tools import ToolDefinition
+
+    def schema(tool: Tool) -> dict[str, Any]:
+        properties = {name: {"type": "string", "description": about} for name, about in tool.parameters}
+        return {"type": "object", "properties": properties, "required": list(properties)}
+
+    made = [ToolDefinition(name=tool.name, description=tool.about, parameters_json_schema=schema(tool)) for tool in ask.tools]
+    return ModelRequestParameters(function_tools=made)
+
+
+def _calls(response: Any) -> tuple[Call, ...]:
+    """The calls of a response. Arguments that are no object of texts arrive as what they are: the tool says what is missing."""
+    calls = []
+    for part in response.tool_calls:
+        try:
+            given = part.args_as_dict()
+        except (ValueError, AssertionError):
+            given = {}
+        pairs = tuple((str(name), value if isinstance(value, str) else json.dumps(value)) for name, value in given.items())
+        calls.append(Call(part.tool_call_id, part.tool_name, pairs))
+    return tuple(calls)
 
 
 def _text(event: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kernelwright.agents.models.ask import Answer, Ask
@@ -21,7 +21,10 @@ SHOWN = 80
 
 
 class Replay:
-    """A Source that reads a recording once and never asks anybody."""
+    """A Source that reads a recording once and never asks anybody. Whoever was recorded may have known no tools: then the same question
+    without them is the recorded one."""
+
+    tools = True
 
     def __init__(self, path: Path) -> None:
         self.name = f"replay:{path}"
@@ -35,6 +38,8 @@ class Replay:
 
     def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None, book: Callable[[Answer], None]) -> Answer:
         answer = self._answers.get(ask.key(ANY_MODEL))
+        if answer is None and not ask.exchanges:
+            answer = self._answers.get(replace(ask, tools=()).key(ANY_MODEL))
         if answer is None:
             raise ModelError(f"{self.name}: no answer to this ask of the {ask.role}: {self._difference(ask)}")
         if on_text:
@@ -53,7 +58,7 @@ class Replay:
             roles = ", ".join(sorted({other.role for other in self._asks})) or "nobody"
             return f"the recording has asks of {roles} only"
         nearest = max(same_role, key=lambda other: _likeness(ask, other))
-        now, then = asdict(ask), asdict(nearest)
+        now, then = ({**asdict(one), "seconds": None} for one in (ask, nearest))
         field = next(name for name in now if now[name] != then[name])
         if field not in ("system", "user"):
             return f"{field} is {now[field]!r} and was {then[field]!r}"
@@ -109,7 +114,7 @@ def _lines(path: Path) -> list[str]:
 def _record(path: Path, number: int, line: str) -> tuple[Ask, Answer]:
     try:
         data = json.loads(line)
-        ask = Ask(**data["ask"])
+        ask = Ask.from_json(data["ask"])
         return ask, Answer.from_json(data["answer"])
     except (KeyError, TypeError, ValueError) as error:
         raise ModelError(f"{path}:{number}: this is not the record of an ask and its answer: {error}") from error

@@ -12,6 +12,8 @@ class Source(Protocol):
     """One server, folder or file that answers."""
 
     name: str
+    tools: bool
+    """Whether whoever answers may be offered tools."""
 
     def fetch(self, ask: Ask, cap: int, on_text: Callable[[str], None] | None, book: Callable[[Answer], None]) -> Answer:
         """Get an answer of at most `cap` tokens, or raise ModelError; `book` takes what was paid for without an answer to show for
