@@ -198,7 +198,7 @@ def test_a_run_that_was_stopped_in_the_middle_goes_on_and_pays_no_call_twice(sta
         if line.startswith("repair design"):
             raise Killed
 
-    stage.observer = Observer(say=stop)
+    stage.observer = Observer(note=stop)
     with serving([block(MISDESIGNED), block(SKETCH)]) as script:
         with pytest.raises(Killed):
             stage.run(script)

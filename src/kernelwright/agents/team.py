@@ -85,7 +85,6 @@ class Team:
             if decision.move is Move.stop:
                 self.journal.step("stop", decision.reason, rule=decision.rule, **self._spent())
                 return decision
-            self.observer.say(f"{decision.move.replace('_', ' ')}: {decision.reason}")
             self.turns += (self._carry_out(decision),)
 
     def _carry_out(self, decision: Decision) -> Turn:

@@ -1,4 +1,5 @@
-"""The progress view on stderr: what the team does, line by line, and the end of what a model is writing just now."""
+"""The progress view on stderr: moves with their reasons, verdicts and speeds, which stay on the screen; below them what is being done just
+now, and the end of what a model is writing."""
 
 from __future__ import annotations
 
@@ -13,9 +14,12 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from kernelwright.core.verdict import Status
+
 if TYPE_CHECKING:
     from kernelwright.run.observer import Observer, Standing
 
+REJECTED = frozenset(status for status in Status if status is not Status.correct)
 TAIL_LINES = 6
 BARS = "▁▂▃▄▅▆▇█"
 
@@ -32,6 +36,12 @@ class View:
     def say(self, line: str) -> None:
         with self._lock:
             self._line, self._tail = line, ""
+
+    def kept(self, line: str) -> Text:
+        """A line that stays above the view, with the seconds since the start."""
+        text = Text(f"{time.monotonic() - self._started:6.0f} s  ", style="dim")
+        status = line.strip().split(":")[0]
+        return text.append(line, style="green" if status == "correct" else "red" if status in REJECTED else "not dim")
 
     def text(self, piece: str) -> None:
         with self._lock:
@@ -80,8 +90,12 @@ def watching(name: str) -> Iterator[Observer]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Observer(lambda line: console.print(f"{name}: {line}", markup=False, highlight=False, soft_wrap=True))
+
+        def line(text: str) -> None:
+            console.print(f"{name}: {text}", markup=False, highlight=False, soft_wrap=True)
+
+        yield Observer(line, note=line)
         return
     view = View(name)
     with Live(view, console=console, refresh_per_second=8, transient=True):
-        yield Observer(view.say, view.text, view.stands)
+        yield Observer(view.say, view.text, view.stands, lambda text: console.print(view.kept(text)))

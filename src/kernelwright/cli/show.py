@@ -1,5 +1,6 @@
 """`kernelwright show RUN`: the journal of a run as a tree: each step under the one whose result it used, with its reason.
 
+`--table [FILE]` prints the Conductor's table, ours or another, and its dead ends.
 `--step N` prints what one step was given and what came of it: the prompt, the sketch, the kernel, the verdict.
 """
 
@@ -33,18 +34,26 @@ BAD = {
 
 
 def show_command(
-    run: Annotated[str, typer.Argument(help="A run's name, or the beginning of it.")],
+    run: Annotated[str, typer.Argument(help="A run's name, or the beginning of it; with --table a TOML file.")] = "",
     step: Annotated[int | None, typer.Option(help="Print what this step was given and what came of it.")] = None,
     t4: Annotated[
         bool, typer.Option("--t4", help="Print the search's measurements as T4 JSON, for other tuners' tools.")
     ] = False,
+    table: Annotated[bool, typer.Option("--table", help="Print the Conductor's table and its dead ends.")] = False,
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="With --table: as a Mermaid flowchart.")] = False,
     store: Annotated[str | None, typer.Option(help="Folder or database URL of the store.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Show a run: its steps with their reasons, its best over time, its cost."""
     from kernelwright.cli.runs import open_store
-    from kernelwright.core.errors import StoreError
+    from kernelwright.core.errors import ConfigError, StoreError
 
+    if table:
+        from kernelwright.cli.table import show_table
+
+        return show_table(run, mermaid=mermaid, as_json=as_json)
+    if not run:
+        raise ConfigError("name a run (kernelwright runs lists them), or write --table for the Conductor's table")
     with open_store(store) as opened:
         record = opened.load_run(run)
         if t4:

@@ -53,6 +53,7 @@ class Settings(BaseSettings):
     max_tokens: int | None = Field(None, gt=0, description="tokens, in and out, that one run may spend on models")
     model_calls: int = Field(4, ge=1, le=256, description="calls of a model that may be open at once")
     model_timeout: float = Field(600.0, gt=0, description="seconds until a call of a model is given up")
+    conductor: str = Field("", description="a TOML file with another table for the Conductor; empty: ours (show --table)")
     model_tools: bool = Field(True, description="models that can call tools may check, run and time before they answer")
     model_retries: int = Field(4, ge=0, le=20, description="times that a failed call of a model is tried again")
 

@@ -171,9 +171,11 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, observer: 
 
 def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer, minds: TeamModels) -> Ending:
     """The models go on from the seed; the last race names the best."""
+    from kernelwright.agents.conductor.check import usable
     from kernelwright.agents.finish_race import final_race
     from kernelwright.agents.librarian import Librarian
     from kernelwright.agents.team import Team
+    from kernelwright.core import config
 
     assert minds.designer is not None
     assert minds.coder is not None
@@ -185,7 +187,8 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: O
     def keep(attempt: Attempt) -> None:
         folder.keep(attempt.kernel, attempt.design_text, attempt.verdict)
 
-    team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, observer)
+    table = usable(config.load().settings.conductor)
+    team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, observer, table)
     decision = team.run()
     observer.say("the last race")
     best = _here(bench, final_race(bench, journal, team.tried, team.seeded), team.tried)

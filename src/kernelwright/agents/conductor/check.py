@@ -12,10 +12,11 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from kernelwright.agents.conductor.nouns import FAULTY_KERNEL, FAULTY_SKETCH, Allowance, Decision, Kind, Move, Turn
 from kernelwright.agents.conductor.situation import History
-from kernelwright.agents.conductor.table import FIRST, Table
+from kernelwright.agents.conductor.table import FIRST, Table, load, standard
 from kernelwright.core.errors import ConfigError
 
 LONGEST = 200
@@ -123,6 +124,19 @@ def dead_ends(table: Table) -> list[str]:
     return list(found.values()) or [
         f"{table.path}: nothing leads to row {name!r}; a row above it answers first" for name in idle
     ]
+
+
+def chosen(place: str) -> Table:
+    """The table of a file that a user names, or ours where none is named."""
+    return load(Path(place).expanduser()) if place else standard()
+
+
+def usable(place: str) -> Table:
+    """The same, for a run: one with dead ends is refused with the first of them."""
+    table = chosen(place)
+    if place and (faults := dead_ends(table)):
+        raise ConfigError(f"{faults[0]}; `kernelwright show --table {place}` shows all")
+    return table
 
 
 def _picks() -> Iterator[Pick]:
