@@ -7,14 +7,12 @@ measured with and without them (skills stay: they are part of the product, not o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.agents.brief import Brief
-from kernelwright.agents.knowledge import lessons, skills
+from kernelwright.agents.knowledge import lessons, shelf, skills
 from kernelwright.agents.knowledge.skills import Stage
 from kernelwright.agents.roles import Library
-from kernelwright.compiler.language import language
 from kernelwright.run.attempts import Attempt
 from kernelwright.run.workbench import Workbench
 
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
     from kernelwright.run.journal import Journal
     from kernelwright.store import Store
 
-TARGET_NOTES = Path(skills.__file__).parents[2] / "target"
 EXAMPLES = 2
 LESSONS: dict[str, tuple[tuple[lessons.LessonKind, int], ...]] = {
     "design": (("sketch", 2),),
@@ -66,7 +63,7 @@ class Librarian:
     def skills(self, brief: Brief) -> list[skills.Skill]:
         """All skills of the language and of the targets."""
         if self._skills is None:
-            self._skills = skills.load([language(brief.dsl).skills, TARGET_NOTES])
+            self._skills = shelf.in_use(brief.dsl)
         return self._skills
 
     def search(self, brief: Brief, words: str) -> list[lessons.Recalled]:

@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "runs": ("runs", "runs_command", "List the runs in the store; forget old ones."),
     "show": ("show", "show_command", "Show a run: its steps with their reasons, its best over time, its cost."),
     "diff": ("diff", "diff_command", "Compare two runs or two kernels: speed, sketch, options, code."),
+    "learn": ("learn", "learn_command", "Learn skills from finished runs."),
+    "skills": ("skills", "skills_command", "What the team reads: list, show, compare, switch off, install."),
     "resume": ("resume", "resume_command", "Go on with a run that was interrupted."),
     "export": ("export", "export_command", "Make a package of a kernel: torch operator, wheel, kernels layout, C."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),

@@ -27,6 +27,8 @@ from kernelwright.core.errors import ConfigError
 Stage = Literal["design", "code", "patch", "improve"]
 STAGES = ("design", "code", "patch", "improve")
 KEYS = ("language", "families", "stages", "title")
+OPTIONAL = ("version", "provenance")
+"""A skill that was learnt says how often it was learnt anew, and from which runs."""
 BLOCK = re.compile(r"^```python (?P<what>task|kernel)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 SHOWN_CHARACTERS = 16_000
 """Of skills in one prompt: about 5,000 tokens. More of them dilute the task."""
@@ -53,6 +55,8 @@ class Skill:
     title: str
     text: str
     examples: tuple[Example, ...] = ()
+    version: int = 1
+    provenance: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ def read(path: Path) -> Skill:
     front = {}
     for line in found[1].splitlines():
         key, colon, value = line.partition(":")
-        if not colon or key.strip() not in KEYS:
-            raise ConfigError(f"{path}: {line!r} is no line of front matter; known are {', '.join(KEYS)}")
+        if not colon or key.strip() not in (*KEYS, *OPTIONAL):
+            raise ConfigError(f"{path}: {line!r} is no line of front matter; known are {', '.join((*KEYS, *OPTIONAL))}")
         front[key.strip()] = value.strip()
     if missing := [key for key in KEYS if not front.get(key)]:
         raise ConfigError(f"{path}: the front matter lacks {', '.join(missing)}")
@@ -88,7 +92,20 @@ def read(path: Path) -> Skill:
         raise ConfigError(f"{path}: unknown stage {unknown[0]!r}; known are {', '.join(STAGES)}")
     body = text[found.end() :]
     examples = _examples(path, body)
-    return Skill(path.stem, front["language"], _words(front["families"]), stages, front["title"], _without(body), examples)
+    version = front.get("version", "1")
+    if not version.isdigit():
+        raise ConfigError(f"{path}: version {version!r} is no number")
+    return Skill(
+        path.stem,
+        front["language"],
+        _words(front["families"]),
+        stages,
+        front["title"],
+        _without(body),
+        examples,
+        int(version),
+        front.get("provenance", ""),
+    )
 
 
 def choose(
