@@ -69,7 +69,12 @@ def _list(placed: list[Placed], as_json: bool) -> int:
         origin = str(row["origin"])
         origin += f", version {row['version']}" if row["provenance"] else ""
         origin += ", disabled" if row["disabled"] else ""
-        table.add_row(str(row["name"]), str(row["title"]), ", ".join(row["families"]), origin)
+        table.add_row(
+            str(row["name"]),
+            str(row["title"]),
+            " ".join(map(str, row["families"])) if isinstance(row["families"], list) else "",
+            origin,
+        )
     Console().print(table)
     return 0
 
