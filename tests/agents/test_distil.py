@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,36 @@ ASSEMBLY = """f:
 def test_the_hottest_loop_is_the_one_with_the_most_arithmetic() -> None:
     assert bounds.hot_loop(ASSEMBLY).startswith(".L3:")
     assert bounds.hot_loop("ret\n") == ""
+
+
+PACKED = """f:
+.L1:
+	vaddps	%ymm1, %ymm2, %ymm2
+	vaddps	%ymm1, %ymm3, %ymm3
+	vaddps	%ymm1, %ymm4, %ymm4
+	jne	.L1
+.L2:
+	incq	%rax
+.L3:
+	vfmadd231ps	(%rdi), %ymm0, %ymm1
+	jne	.L3
+	jne	.L2
+	ret
+"""
+
+
+def test_a_loop_that_runs_once_is_not_the_hottest_however_much_arithmetic_it_has() -> None:
+    assert bounds.hot_loop(PACKED).startswith(".L3:")
+
+
+def test_a_tool_that_failed_is_said_to_have_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool = tmp_path / "llvm-mca"
+    tool.write_text("#!/bin/sh\necho 'error: found an unsupported instruction' >&2\nexit 1\n")
+    tool.chmod(0o755)
+    monkeypatch.setattr(shutil, "which", lambda name: str(tool) if name == "llvm-mca" else None)
+    assert bounds._port_model(ASSEMBLY, tmp_path) == [
+        "llvm-mca failed on the loop that seems hottest: error: found an unsupported instruction"
+    ]
 
 
 def test_the_port_model_is_read_in_one_or_two_lines() -> None:

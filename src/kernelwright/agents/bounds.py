@@ -1,4 +1,5 @@
-"""What bounds a correct C++ kernel, in a few lines: which loops GCC did not vectorise and why, and what llvm-mca says of the hottest.
+"""What bounds a correct C++ kernel, in a few lines: which loops GCC did not vectorise and why, and what llvm-mca says of the
+one that seems hottest; a tool that failed is said to have failed.
 
 In: a kernel file's text. Out: text, empty where there is nothing to say (another language, no compiler). The source is compiled to
 assembly and never run: what runs, runs in the judge. Of the compiler's output only its remarks about lines of this source are used.
@@ -44,7 +45,7 @@ def explain(kernel: str) -> str:
         (place / "kernel.cpp").write_text(source)
         command = [compiler, *FLAGS, "-fopt-info-vec-optimized-missed=remarks.txt", "-S", "kernel.cpp", "-o", "kernel.s"]
         if not _ran(command, place, COMPILE_SECONDS):
-            return ""
+            return "g++ did not compile the kernel's native source by itself: nothing is known of its loops"
         remarks = (place / "remarks.txt").read_text(errors="replace") if (place / "remarks.txt").exists() else ""
         lines = vectorisation(remarks, source)
         hottest = hot_loop((place / "kernel.s").read_text(errors="replace"))
@@ -73,42 +74,60 @@ def vectorisation(remarks: str, source: str) -> list[str]:
 
 
 def hot_loop(assembly: str) -> str:
-    """The innermost loop with the most floating-point arithmetic: from a label to the jump back to it, with no label between."""
+    """The innermost loop that is nested deepest, and among those the one with the most floating-point arithmetic: a guess at the hottest. A
+    loop that packs data once may have more arithmetic than the one that runs a thousand times as often, but is nested less deep."""
     lines = assembly.splitlines()
-    best, most = "", 0
-    for start, line in enumerate(lines):
-        label = BLOCK.match(line)
-        if label is None:
-            continue
-        body = []
-        for inner in lines[start + 1 :]:
-            if BLOCK.match(inner):
-                break
-            if not inner.strip().startswith((".", "#")):
-                body.append(inner)
-            jump = JUMP.match(inner)
-            if jump is not None:
-                if jump[1] == label[1]:
-                    work = sum(ARITHMETIC.match(text) is not None for text in body)
-                    if work > most:
-                        best, most = "\n".join([line, *body]) + "\n", work
-                break
+    spans = _loops(lines)
+    best, most = "", (0, 0)
+    for start, end in spans:
+        body = [line for line in lines[start + 1 : end + 1] if not line.strip().startswith((".", "#"))]
+        if any(BLOCK.match(line) for line in body):
+            continue  # not an innermost one
+        work = sum(ARITHMETIC.match(line) is not None for line in body)
+        depth = sum(first <= start and end <= last for first, last in spans)
+        if work and (depth, work) > most:
+            best, most = "\n".join([lines[start], *body]) + "\n", (depth, work)
     return best
 
 
+def _loops(lines: list[str]) -> list[tuple[int, int]]:
+    """From a label to the last jump back to it: the first and the last line of every loop."""
+    labels, found = dict[str, int](), dict[int, int]()
+    for at, line in enumerate(lines):
+        if label := BLOCK.match(line):
+            labels[label[1]] = at
+        elif (jump := JUMP.match(line)) and jump[1] in labels:
+            found[labels[jump[1]]] = at
+    return list(found.items())
+
+
 def _port_model(loop: str, folder: Path) -> list[str]:
-    """llvm-mca's account of one loop: cycles an iteration, and which resource is short."""
-    tool = shutil.which("llvm-mca") or next(
-        (found for n in range(22, 13, -1) if (found := shutil.which(f"llvm-mca-{n}"))), None
-    )
-    if not loop or tool is None:
+    """llvm-mca's account of one loop: cycles an iteration, and which resource is short; where it has none, why."""
+    tools = [found for n in range(30, 13, -1) if (found := shutil.which(f"llvm-mca-{n}"))]
+    tools += [found] if (found := shutil.which("llvm-mca")) else []
+    if not loop:
         return []
+    if not tools:
+        return ["llvm-mca is not installed: nothing is known of the ports"]
     (folder / "loop.s").write_text(loop)
-    command = [tool, "-mcpu=native", "-iterations=100", "-bottleneck-analysis", "loop.s"]
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
-        return summary(done.stdout, loop)
-    return []
+    # A release that is older than the processor does not know its instructions: then another processor that has them stands in.
+    wide = "zmm" in loop or "%k" in loop
+    said = ""
+    for cpu in ("native", *(("icelake-server",) if wide else ())):
+        command = [tools[0], f"-mcpu={cpu}", "-iterations=100", "-bottleneck-analysis", "loop.s"]
+        try:
+            done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            said = type(error).__name__
+            continue
+        if told := summary(done.stdout, loop):
+            return (
+                told
+                if cpu == "native"
+                else [f"{told[0]} (as if this were {cpu}: llvm-mca does not know this processor)", *told[1:]]
+            )
+        said = next((line for line in done.stderr.splitlines() if "error" in line), done.stderr.strip()[:200]) or "no report"
+    return [f"llvm-mca failed on the loop that seems hottest: {said[:200]}"]
 
 
 def summary(report: str, loop: str) -> list[str]:
@@ -118,7 +137,8 @@ def summary(report: str, loop: str) -> list[str]:
     if cycles is None or best is None:
         return []
     told = [
-        f"the hottest loop ({loop.count(chr(10)) - 1} instructions) takes {int(cycles[1]) / 100:.1f} cycles an iteration by llvm-mca; "
+        f"the loop that seems hottest (by its nesting; {loop.count(chr(10)) - 1} instructions) takes "
+        f"{int(cycles[1]) / 100:.1f} cycles an iteration by llvm-mca; "
         f"its instructions alone would allow {float(best[1]):.1f}"
     ]
     pressure = re.findall(
