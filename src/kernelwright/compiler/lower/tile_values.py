@@ -17,7 +17,7 @@ from kernelwright.sketch.nodes import DType
 ELEMENTWISE = frozenset({"unary", "binary", "where", "cast", "bitcast"})
 VIEWS = frozenset({"permute", "reshape", "squeeze", "unsqueeze", "expand", "part"})
 LEAVES = frozenset({"const", "index", "iota", "load", "stored"})
-HEAVY = frozenset({"reduce", "scan", "argsort", "gemm"})
+MATERIALIZED = frozenset({"reduce", "scan", "argsort", "gemm"})
 """Operations whose result always gets storage of its own; `take` is neither: it indexes its operand at run time."""
 
 

@@ -12,7 +12,7 @@ from kernelwright.compiler.backends.cuda_c.cooperate import NestWriter, Written
 from kernelwright.compiler.backends.cuda_c.kernel import THREADS, KernelWriter, Launch
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
 from kernelwright.compiler.lower import c_expressions
-from kernelwright.compiler.lower.c_family.nest import Fold
+from kernelwright.compiler.lower.c_family.nest import Reduce
 from kernelwright.compiler.lower.c_family.source import indent
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED
 from kernelwright.sketch.index import Poly
@@ -25,12 +25,12 @@ class GroupNest(NestWriter):
 
     meeting = False
 
-    def shuffles(self, fold: Fold, name: str, width: int) -> list[str]:
+    def shuffles(self, reduction: Reduce, name: str, width: int) -> list[str]:
         """The results of `width` neighbours become one, which all of them get: a tree in local memory."""
         if width <= 1:
             return []
         self.meeting = True
-        kind = COMPUTED[fold.value.dtype]
+        kind = COMPUTED[reduction.value.dtype]
         mine, theirs = "meeting_point[threadIdx.x]", "meeting_point[threadIdx.x + o]"
         return [
             "{",
@@ -38,7 +38,7 @@ class GroupNest(NestWriter):
             f"{mine} = {name};",
             "__syncthreads();",
             f"for (int o = {width // 2}; o > 0; o /= 2) {{",
-            f"if (threadIdx.x % {width} < o) {mine} = {c_expressions.reduction(fold.op, mine, theirs, fold.value.dtype)};",
+            f"if (threadIdx.x % {width} < o) {mine} = {c_expressions.reduction(reduction.op, mine, theirs, reduction.value.dtype)};",
             "__syncthreads();",
             "}",
             f"{name} = meeting_point[threadIdx.x / {width} * {width}];",

@@ -62,13 +62,13 @@ class Library:
     flags: tuple[str, ...]
 
 
-def c_library(sketch: nodes.Sketch, name: str, *, knobs: CodegenOptions = DEFAULT) -> Library:
+def c_library(sketch: nodes.Sketch, name: str, *, options: CodegenOptions = DEFAULT) -> Library:
     """The library of a sketch whose sizes are numbers. SketchError for one with dynamic sizes or calls into torch."""
     if any(size.dynamic for size in sketch.sizes):
         raise SketchError("a C library is written for sizes that are numbers; this sketch has dynamic ones")
     if any(isinstance(step, nodes.LibraryCall) for step in sketch.steps):
         raise SketchError("a C library calls nothing of torch; this sketch leaves operators to it (track hybrid)")
-    built = source(sketch, knobs=knobs)
+    built = source(sketch, options=options)
     sizes = {s.name: s.value for s in sketch.sizes} | {t.name: t.value for t in sketch.tunables}
 
     def argument(tensor: nodes.Tensor) -> Argument:
@@ -97,7 +97,7 @@ def c_library(sketch: nodes.Sketch, name: str, *, knobs: CodegenOptions = DEFAUL
     parts.append(_function(f"{name}(void* const* inputs, void* const* outputs, void* kept, void* workspace)", calls))
     return Library(
         "\n".join(parts), name, tuple(given), tuple(results), json.loads(sketch.returns), room, temporaries.size,
-        tuple(build_flags([built.text], knobs)),
+        tuple(build_flags([built.text], options)),
     )  # fmt: skip
 
 

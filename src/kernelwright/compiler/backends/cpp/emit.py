@@ -24,6 +24,6 @@ def lower(
     """Lowers a sketch to a kernel file. `state` lists the reference's state_dict so that it can be loaded in full; `shapes` are
     sketches of the same module for other input shapes, among which the file chooses when it is called; `options` those of
     codegen_options.py."""
-    knobs = CodegenOptions.of(options)
-    programs = [Program(each, kernel.source(each, knobs=knobs), to_source(each)) for each in (sketch, *shapes)]
-    return module_file.render(programs, state, knobs)
+    chosen = CodegenOptions.of(options)
+    programs = [Program(each, kernel.source(each, options=chosen), to_source(each)) for each in (sketch, *shapes)]
+    return module_file.render(programs, state, chosen)

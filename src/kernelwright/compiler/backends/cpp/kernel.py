@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.backends.cpp.nests.loops import CpuSurroundings
+from kernelwright.compiler.backends.cpp.nests.loops import CpuContext
 from kernelwright.compiler.backends.cpp.prelude_sections import prelude
 from kernelwright.compiler.backends.cpp.products import bf16, micro_kernel
 from kernelwright.compiler.backends.cpp.schedule import Scheduler
@@ -54,13 +54,13 @@ class Call:
         return f"  {self.function}({', '.join([*given, *dynamic])});\n"
 
 
-def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
+def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source:
     """The whole C++ source of a sketch."""
     functions: list[str] = []
     entries: list[Entry | nodes.LibraryCall] = []
     group: list[Call] = []
     dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
-    streamed = _streamed(sketch, knobs.stream_bytes)
+    streamed = _streamed(sketch, options.stream_bytes)
     declared = {t.name: t for t in sketch.tensors}
     likenesses = Likenesses(sketch, frozenset(streamed))
     written: dict[Likeness, tuple[str, tuple[int, ...]]] = {}
@@ -84,7 +84,7 @@ def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
         likeness, tensors = likenesses.of(kernel, seen)
         if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
             own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
-            text, used = _function(own, kernel, dynamic, streamed, knobs)
+            text, used = _function(own, kernel, dynamic, streamed, options)
             functions.append(text)
             written[likeness] = (c_name(step.name), tuple(tensors.index(name) for name in used))
         name, places = written[likeness]
@@ -96,29 +96,29 @@ def source(sketch: nodes.Sketch, *, knobs: CodegenOptions = DEFAULT) -> Source:
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
     if "std::stable_sort" in body:
         headers += "#include <algorithm>\n"
-    products = micro_kernel.prelude(knobs.registers, knobs.unroll) if re.search("gemm_(tile|packing)<", body) else ""
+    products = micro_kernel.prelude(options.registers, options.unroll) if re.search("gemm_(tile|packing)<", body) else ""
     products += bf16.prelude() if "gemm_pairs(" in body else ""
     products += micro_kernel.packing() if re.search("pack_rows|gemm_packing|pack_blocks", body) else ""
     return Source(f"{headers}\n{prelude(body + products)}{products}\n{body}", tuple(entries), alive)
 
 
 def _function(
-    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], knobs: CodegenOptions
+    sketch: nodes.Sketch, kernel: nodes.Kernel, dynamic: tuple[str, ...], streamed: set[str], options: CodegenOptions
 ) -> tuple[str, tuple[str, ...]]:
     """One kernel as a static C function, and the tensors it takes."""
     tensors = KernelTensors(sketch, kernel, dynamic)
     builder, axis_names = tensors.builder(set())
     block = builder.build()
-    usage = decide(block, knobs.keep_cost)
-    around = CpuSurroundings(
+    usage = decide(block, options.keep_cost)
+    context = CpuContext(
         tensors.places,
         builder.ranges,
         set(builder.storage_names),
         axis_names,
         streamed={c_name(n) for n in streamed},
-        knobs=knobs,
+        options=options,
     )
-    scheduler = Scheduler(builder, usage, around)
+    scheduler = Scheduler(builder, usage, context)
     products = [v for v in usage.values if v.op == "gemm"]
     if products:
         scheduler.pads_rows = min(2, *(v.shape[1].constant or 2 for v in products))

@@ -34,21 +34,23 @@ _COMPILE = """
 """
 
 
-def render(programs: Sequence[Program], state: State, knobs: CodegenOptions) -> str:
+def render(programs: Sequence[Program], state: State, options: CodegenOptions) -> str:
     """The text of the kernel file."""
     build = compiled.loader(
         doc="Compiles a source once for each source, compiler and CPU; the result is kept in a cache folder.",
         prepare=_PREPARE, folder="kernelwright-cpp", ending="cpp", compile=_COMPILE, language="C++",
     )  # fmt: skip
-    loader = f"\nFLAGS = {build_flags([program.built.text for program in programs], knobs)!r}\n\n{build}"
-    return compiled.render(programs, state, loader=loader, needs="g++", options=knobs.changed)
+    loader = f"\nFLAGS = {build_flags([program.built.text for program in programs], options)!r}\n\n{build}"
+    return compiled.render(programs, state, loader=loader, needs="g++", options=options.changed)
 
 
-def build_flags(sources: Sequence[str], knobs: CodegenOptions) -> list[str]:
+def build_flags(sources: Sequence[str], options: CodegenOptions) -> list[str]:
     """Polynomials want to be interleaved; matrix products have their registers counted out and are left as written."""
     texts = "".join(sources)
     polynomials = re.search(r"\b(exp|expm1|log|log1p_exp|tanh|tanh_plus_one|erf|erf_plus_one|sin|cos)_of\(", texts)
     wanted = (
-        bool(knobs.interleave) if knobs.interleave >= 0 else bool(polynomials) and not re.search("gemm_(tile|packing)<", texts)
+        bool(options.interleave)
+        if options.interleave >= 0
+        else bool(polynomials) and not re.search("gemm_(tile|packing)<", texts)
     )
-    return [f"-O{knobs.optimize}", *FLAGS, *(INTERLEAVE if wanted else [])]
+    return [f"-O{options.optimize}", *FLAGS, *(INTERLEAVE if wanted else [])]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kernelwright.compiler.lower.prelude import needed, sections_of
 
-_FILES = ("basics.h", "vectors.h", "halves.h", "functions.h")
+_FILES = ("basics.h", "vectors.h", "fp16_bf16.h", "functions.h")
 
 _FUNCTION = """// Always inlined: a loop that calls a function is not vectorised
 #define FUNCTION static inline __attribute__((always_inline))

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.cpp.nests import fetch, scan, sort, streams, transposed
 from kernelwright.compiler.backends.cpp.nests.loop_nest import LoopNest
-from kernelwright.compiler.backends.cpp.nests.loops import CpuSurroundings
+from kernelwright.compiler.backends.cpp.nests.loops import CpuContext
 from kernelwright.compiler.backends.cpp.products import sums, tile_product
 from kernelwright.compiler.lower.c_family import schedule, stack
 from kernelwright.compiler.lower.c_family.materialize import cost_of
 from kernelwright.compiler.lower.c_family.nest import Nest
 from kernelwright.compiler.lower.c_family.schedule import bound_names, loop_head, trips_of
-from kernelwright.compiler.lower.c_family.transpositions import turn_of, turns_sums
+from kernelwright.compiler.lower.c_family.transpositions import transposes_sums, transposition_of
 from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.stacks import short_axes
 from kernelwright.compiler.lower.tile_values import (
-    HEAVY,
+    MATERIALIZED,
     Block,
     Carried,
     CommentEffect,
@@ -44,7 +44,7 @@ strip of more than 32 such rows does not stay in it. One more line between rows 
 class Scheduler(schedule.Scheduler):
     """Writes the body of one kernel."""
 
-    around: CpuSurroundings
+    context: CpuContext
     in_parallel: bool = False
     scratch: list[Storage] = field(default_factory=list)
     first_sums: dict[Value, str] = field(
@@ -64,11 +64,11 @@ class Scheduler(schedule.Scheduler):
         size = poly(1)
         for extent in (*shape, *self.trips):
             size = size * extent
-        cost = sum(cost_of(r.value) for r in nest.roots)
+        cost = sum(cost_of(r.value) for r in nest.outputs)
         self.work = self.work + size * max(1, round(cost / 4))
 
     def make_elements(self, value: Value) -> None:
-        if value.op == "permute" and turns_sums(value):
+        if value.op == "permute" and transposes_sums(value):
             transposed.make_sums(self, value)
         elif axes := short_axes(value):
             stack.make(self, value, axes)
@@ -86,7 +86,7 @@ class Scheduler(schedule.Scheduler):
 
     def declare_storage(self, storage: Storage) -> None:
         kind = STORED[storage.dtype]
-        self.around.taken.add(storage.name)
+        self.context.taken.add(storage.name)
         if self.pads_rows and len(storage.shape) == 2 and (storage.shape[1].constant or 2) >= self.pads_rows:
             group = 64 // storage.dtype.size
             storage.pitch = combine("//", storage.shape[1] + group - 1, poly(group)) * group
@@ -109,7 +109,7 @@ class Scheduler(schedule.Scheduler):
         self.out.append(f"{kind}* __restrict const {storage.name} = scratch<{kind}, {slot}>({to_c(size)});")
 
     def transpose(self, value: Value) -> bool:
-        how = turn_of(value)
+        how = transposition_of(value)
         return how is not None and transposed.make(self, value, how)
 
     def first_sum(self, loop: LoopEffect, item: Carried) -> str | None:
@@ -128,7 +128,7 @@ class Scheduler(schedule.Scheduler):
         if sums.nest(self, loop):
             return
         self.begin_carried(loop)
-        self.around.steps |= {loop.var: loop.step} if loop.start.constant == 0 else {}
+        self.context.steps |= {loop.var: loop.step} if loop.start.constant == 0 else {}
         self.out.append(loop_head(loop) + " {")
         self.inside(loop)
         self.out.append("}")
@@ -136,12 +136,12 @@ class Scheduler(schedule.Scheduler):
 
     def inside(self, loop: LoopEffect, following: Poly | None = None) -> None:
         """The body, with what the next iteration (`following`, if not the next step) reads fetched ahead."""
-        outside = self.around.ahead, self.around.touched
-        self.around.ahead, self.around.touched = (loop.var, loop.step, following or poly(loop.var) + loop.step), set()
+        outside = self.context.ahead, self.context.touched
+        self.context.ahead, self.context.touched = (loop.var, loop.step, following or poly(loop.var) + loop.step), set()
         mark = len(self.out)
         super().inside(loop)
         self.out[mark:] = fetch.chosen(self.out[mark:])
-        self.around.ahead, self.around.touched = outside
+        self.context.ahead, self.context.touched = outside
 
     def parallel(self, loop: LoopEffect) -> None:
         """Loops that are nothing but parallel are collapsed into one; a small kernel runs on one thread."""
@@ -154,18 +154,18 @@ class Scheduler(schedule.Scheduler):
             if any(n in bound_names(nested) for n in [item.var for item in chain]) or self.holds_values(chain[-1].body, nested):
                 break
             chain.append(nested)
-        self.around.steps |= {item.var: item.step for item in chain if item.start.constant == 0}
+        self.context.steps |= {item.var: item.step for item in chain if item.start.constant == 0}
         mark, before = len(self.out), self.work
         self.work = Poly()
         self.in_parallel = True
         self.out.append("")
         finals = [item.final for item in loop.carried if item.final is not None]
         reached = self.needed_inside(loop.body, finals)
-        wish = 1 if _busy(chain[-1].body, reached) else self.around.knobs.places
-        places = streams.places_in_turn(chain, reached, self.around.tensors, self.around.ranges, wish)
+        wish = 1 if _busy(chain[-1].body, reached) else self.context.options.places
+        places = streams.places_in_turn(chain, reached, self.context.tensors, self.context.ranges, wish)
         if places > 1:
             turn, at = self.builder.fresh("visit"), self.builder.fresh("at")
-            self.around.taken.update((turn, at))
+            self.context.taken.update((turn, at))
             self.out += streams.heads(chain, places, turn, at)
         else:
             self.out += [loop_head(item) + (" {" if item is chain[-1] else "") for item in chain]
@@ -177,19 +177,19 @@ class Scheduler(schedule.Scheduler):
             self.trips.pop()
         self.out.append("}")
         self.in_parallel = False
-        limit = loop.hints.get("serial_below", self.around.knobs.parallel_above)
+        limit = loop.hints.get("serial_below", self.context.options.parallel_above)
         amount = self.work.constant
         if amount is None or amount >= limit:
             test = f" if({to_c(self.work)} >= {limit})" if amount is None else ""
             collapse = f" collapse({len(chain)})" if len(chain) > 1 and places == 1 else ""
-            grain = self.around.knobs.dynamic or int(_uneven(chain))
+            grain = self.context.options.dynamic or int(_uneven(chain))
             shares = f"dynamic, {grain}" if grain else "static"
             self.out[mark] = f"#pragma omp parallel for{collapse} schedule({shares}){test}"
         self.work = before + self.work
 
     def holds_values(self, block: Block, nested: LoopEffect) -> bool:
         """True if something must be computed between two parallel loops."""
-        return any((v.kept or v.op in HEAVY) and v.home is block for v in self.needed_inside(nested.body, []))
+        return any((v.kept or v.op in MATERIALIZED) and v.home is block for v in self.needed_inside(nested.body, []))
 
 
 def _uneven(chain: list[LoopEffect]) -> bool:
@@ -201,8 +201,8 @@ def _uneven(chain: list[LoopEffect]) -> bool:
 
 def _busy(body: Block, reached: set[Value]) -> bool:
     """Whether a pointwise body waits for its arithmetic rather than for memory."""
-    puts = [effect.value for effect in body.effects if isinstance(effect, StoreEffect)]
-    return not any(value.op in HEAVY for value in reached) and sum(map(cost_of, puts)) > fetch.BUSY_COST
+    stores = [effect.value for effect in body.effects if isinstance(effect, StoreEffect)]
+    return not any(value.op in MATERIALIZED for value in reached) and sum(map(cost_of, stores)) > fetch.BUSY_COST
 
 
 def _many(rows: Poly) -> bool:

@@ -13,13 +13,13 @@ from kernelwright.compiler.backends.cuda_c.prelude_sections import prelude, scra
 from kernelwright.compiler.backends.cuda_c.schedule import BlockScheduler
 from kernelwright.compiler.lower.c_family.elements import TensorPlace
 from kernelwright.compiler.lower.c_family.materialize import Usage, decide
-from kernelwright.compiler.lower.c_family.nest import Surroundings
+from kernelwright.compiler.lower.c_family.nest import KernelContext
 from kernelwright.compiler.lower.c_family.schedule import bound_names, region_shape
 from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, entry_point, indent
 from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import GraphBuilder
 from kernelwright.compiler.lower.tile_values import (
-    HEAVY,
+    MATERIALIZED,
     Block,
     CommentEffect,
     Effect,
@@ -169,7 +169,7 @@ class KernelWriter:
     # ------------------------------------------------------------ one launch
 
     def launch(self, builder: GraphBuilder, usage: Usage, part: list[Effect], name: str) -> Launch:
-        around = Surroundings(self.places, builder.ranges, set(builder.storage_names), self.axis_names)
+        context = KernelContext(self.places, builder.ranges, set(builder.storage_names), self.axis_names)
         lines: list[str] = []
         blocks = poly(1)
         inside = Block(None, part)
@@ -180,10 +180,10 @@ class KernelWriter:
             lines, blocks = self.positions(chain)
             inside = chain[-1].body
         elif len(effects) == 1 and isinstance(first, StoreEffect) and _flat(first):
-            return self.flat(builder, usage, around, first, name)
+            return self.flat(builder, usage, context, first, name)
         found = product_kernel.find(inside)
         if found is not None:
-            writer = self.product(around, found, self.position, builder.fresh)
+            writer = self.product(context, found, self.position, builder.fresh)
             cut = writer.write()
             if cut is not None:
                 high, wide = cut
@@ -191,7 +191,7 @@ class KernelWriter:
                 head = ["int64_t rest = blockIdx.x;", tiles, f"rest /= {high * wide};", *lines]
                 return self.finished(name, [*head, *writer.out], blocks * (high * wide), product_kernel.THREADS, poly(0))
         threads = self.threads(inside)
-        scheduler = self.scheduler(builder, usage, around, threads=threads, position=self.position)
+        scheduler = self.scheduler(builder, usage, context, threads=threads, position=self.position)
         scheduler.watched = {c_name(n) for n in self.written & self.read}
         scheduler.block(inside)
         body = scheduler.out
@@ -243,9 +243,9 @@ class KernelWriter:
             threads *= 2
         return threads
 
-    def flat(self, builder: GraphBuilder, usage: Usage, around: Surroundings, effect: StoreEffect, name: str) -> Launch:
+    def flat(self, builder: GraphBuilder, usage: Usage, context: KernelContext, effect: StoreEffect, name: str) -> Launch:
         """A store at the top of a kernel: many blocks, each some of the elements."""
-        scheduler = self.scheduler(builder, usage, around, threads=THREADS, position=self.position)
+        scheduler = self.scheduler(builder, usage, context, threads=THREADS, position=self.position)
         scheduler.block(Block(None, [effect]))
         total = poly(1)
         for extent in region_shape(effect):
@@ -294,7 +294,7 @@ def _entry(
 
 def _flat(effect: StoreEffect) -> bool:
     """True for a store whose elements are computed from tensors alone."""
-    return all(v.op not in HEAVY and v.op not in ("stored", "take") and not v.kept for v in _needed([effect]))
+    return all(v.op not in MATERIALIZED and v.op not in ("stored", "take") and not v.kept for v in _needed([effect]))
 
 
 def _needed(effects: list[Effect]) -> set[Value]:

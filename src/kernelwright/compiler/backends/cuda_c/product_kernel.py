@@ -13,14 +13,14 @@ from typing import Any
 
 from kernelwright.compiler.backends.cuda_c import cooperate, tensor_cores
 from kernelwright.compiler.lower.c_family.elements import Elements
-from kernelwright.compiler.lower.c_family.nest import Nest, Put, Surroundings
+from kernelwright.compiler.lower.c_family.nest import KernelContext, Nest, Store
 from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
 from kernelwright.compiler.lower.c_family.schedule import loop_head, region_shape
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.compiler.lower.element_index import Index
 from kernelwright.compiler.lower.element_index import offset as offset_of
 from kernelwright.compiler.lower.tile_values import (
-    HEAVY,
+    MATERIALIZED,
     Block,
     Carried,
     CommentEffect,
@@ -137,10 +137,10 @@ def find(block: Block) -> Body | None:
 
 
 def _without_loops(effects: list[Any], comments: list[str]) -> Body | None:
-    """A product whose whole depth is one tile: the only heavy value that the stores need."""
+    """A product whose whole depth is one tile: the only reduction or product that the stores need."""
     if any(e.mode != "set" or any(isinstance(a, PickAccess) for a in e.axes) for e in effects):
         return None
-    heavy: list[Value] = []
+    materialized: list[Value] = []
     seen: set[int] = set()
     stack = [e.value for e in effects]
     while stack:
@@ -150,13 +150,15 @@ def _without_loops(effects: list[Any], comments: list[str]) -> Body | None:
         seen.add(at.id)
         if at.op == "stored":
             return None
-        if at.op in HEAVY:
-            heavy.append(at)
+        if at.op in MATERIALIZED:
+            materialized.append(at)
             continue
         stack += at.operands
-    if len(heavy) != 1 or heavy[0].op != "gemm" or len(heavy[0].shape) != 2 or not all(_light(x) for x in heavy[0].args):
+    if len(materialized) != 1:
         return None
-    product = heavy[0]
+    product = materialized[0]
+    if product.op != "gemm" or len(product.shape) != 2 or not all(_light(x) for x in product.args):
+        return None
     return Body([], product, product.args[2] if len(product.args) == 3 else None, [], effects, comments)
 
 
@@ -173,7 +175,7 @@ def _light(value: Value, storages: list[Storage] | None = None) -> bool:
             if storages is None or not any(at.storage is known for known in storages):
                 return False
             continue
-        if at.op in HEAVY or at.storage is not None:
+        if at.op in MATERIALIZED or at.storage is not None:
             return False
         stack += at.operands
     return True
@@ -183,7 +185,7 @@ def _light(value: Value, storages: list[Storage] | None = None) -> bool:
 class Writer:
     """Writes the body of a product kernel."""
 
-    around: Surroundings
+    context: KernelContext
     body: Body
     position: str
     fresh: Any
@@ -198,7 +200,7 @@ class Writer:
         shape = region_shape(body.stores[0])
         if any(e.constant is None for e in (*body.product.shape, body.product.args[0].shape[1])):
             return None
-        nest = Nest(self.around, shape, [], set())
+        nest = Nest(self.context, shape, [], set())
         cut = self.cut(nest)
         if cut is None:
             return None
@@ -230,7 +232,7 @@ class Writer:
         """Which stored axes move the accumulator's row and which its column; None if one moves both or neither."""
         seen: set[Index] = set()
         for store in self.body.stores:
-            elements = _Capturing(self.around.tensors, nest.ranges, {}).of_accumulator(self.body)
+            elements = _Capturing(self.context.tensors, nest.ranges, {}).of_accumulator(self.body)
             elements.of(store.value, _own(store.value, nest.index))
             seen |= set(elements.seen)
         if len(seen) != 1:
@@ -283,7 +285,7 @@ class Writer:
         a, b = value.args[:2]
         k = self.fresh("k")
         known = {**nest.ranges.known, k: (poly(0), poly(depth - 1))}
-        # registers read columns of the left slice, so it lies turned; tensor cores read both as they are
+        # registers read columns of the left slice, so it lies transposed; tensor cores read both as they are
         slots = ("left[deep][at]", "right[deep][at]") if narrow is None else ("left[at][deep]", "right[deep][at]")
         convert = "{}" if narrow is None else tensor_cores.NARROW[narrow][1]
         self.stage(nest, known, a, (cut.row, poly(k)), k, cut.rows, slots[0], block_rows, "row0", rows, depth, step, convert)
@@ -354,12 +356,12 @@ class Writer:
         start = literal(initial.data if initial is not None and initial.op == "const" else 0, dtype)
         self.out += [f"for (int j = 0; j < {wide}; ++j) sum[i][j] = {start};", "}"]
         if initial is not None and initial.op != "const":
-            elements = Elements(self.around.tensors, nest.ranges, dict.fromkeys(nest.vars.values(), 1))
+            elements = Elements(self.context.tensors, nest.ranges, dict.fromkeys(nest.vars.values(), 1))
             lines, text = self.lines(nest, elements, elements.of(initial, _own(initial, (cut.row, cut.column))))
             self.out += self.each(nest, cut, rows, columns, high, wide, [*lines, f"sum[i][j] = {text};"])
 
     def lines(self, nest: Nest, elements: Elements, scalar: Scalar) -> tuple[list[str], str]:
-        taken = self.around.taken | set(nest.vars.values()) | _TAKEN
+        taken = self.context.taken | set(nest.vars.values()) | _TAKEN
         lines = Lines(1, taken)
         lines.count([scalar])
         text = lines.write(scalar, 1, False)
@@ -370,7 +372,7 @@ class Writer:
         origin: str, size: int, depth: int, step: int, convert: str,
     ) -> None:  # fmt: skip
         """Copies (computes) a slice of an operand into shared memory; neighbouring threads follow memory."""
-        elements = Elements(self.around.tensors, Ranges(known), dict.fromkeys([k, *nest.vars.values()], 1))
+        elements = Elements(self.context.tensors, Ranges(known), dict.fromkeys([k, *nest.vars.values()], 1))
         lines, text = self.lines(nest, elements, elements.of(operand, _own(operand, index)))
         along_k = any((stride := place.offset.coefficient(k)) is not None and stride.constant == 1 for place in elements.places)
         flat, deep = (f"e / {step}", f"e % {step}") if along_k else (f"e % {width}", f"e / {width}")
@@ -394,15 +396,15 @@ class Writer:
     def finish(self, nest: Nest, cut: Cut, rows: int, columns: int, high: int, wide: int) -> None:
         """The stores, each element from its register."""
         for store in self.body.stores:
-            elements = _Capturing(self.around.tensors, nest.ranges, dict.fromkeys(nest.vars.values(), 1)).of_accumulator(
+            elements = _Capturing(self.context.tensors, nest.ranges, dict.fromkeys(nest.vars.values(), 1)).of_accumulator(
                 self.body
             )
-            tensor = self.around.tensors[store.tensor]
+            tensor = self.context.tensors[store.tensor]
             value = elements.of(store.value, _own(store.value, nest.index))
             positions = elements.positions(store.axes, nest.index)
             tests = [elements.condition(p) for p in elements.outside(tensor.shape, positions)]
             place = elements.text(offset_of(tensor.strides, positions))
-            lines = Lines(1, self.around.taken | set(nest.vars.values()) | _TAKEN)
+            lines = Lines(1, self.context.taken | set(nest.vars.values()) | _TAKEN)
             lines.count([value, place, *tests])
             # what depends on the place only is known before the test, the value is computed behind it
             tested = [lines.write(t, 1, False) for t in tests]
@@ -410,7 +412,9 @@ class Writer:
             lines.lines[0] = []
             text, at = lines.write(value, 1, False), lines.write(place, 1, False)
             inside = [*lines.lines[0], *lines.lines[1]]
-            line = cooperate.put(Put(store.tensor, store.axes, store.value, store.mode), tensor.pointer, at, text, tensor.dtype)
+            line = cooperate.put(
+                Store(store.tensor, store.axes, store.value, store.mode), tensor.pointer, at, text, tensor.dtype
+            )
             body = [*before, *([f"if ({' && '.join(f'({t})' for t in tested)}) {{"] if tested else []), *inside, line]
             self.out += self.each(nest, cut, rows, columns, high, wide, [*body, *(["}"] if tested else [])])
 

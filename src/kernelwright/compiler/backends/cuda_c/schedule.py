@@ -1,6 +1,6 @@
 """The body of a CUDA kernel: effects of one iteration of the parallel loops, carried out by a block of threads together.
 
-In: the graph of a kernel with its keeping decisions. Out: CUDA lines. The order of work is that of the C family; what differs is how it
+In: the graph of a kernel and what of it is materialized. Out: CUDA lines. The order of work is that of the C family; what differs is how it
 is written: nests are dealt out to threads (cooperate.py), kept tiles lie in shared memory (or in global scratch memory when they are
 too large), single numbers are registers that all threads hold alike, and barriers stand where one nest needs another's results.
 """
@@ -64,7 +64,7 @@ class BlockScheduler(Scheduler):
 
     def declare_storage(self, storage: Storage) -> None:
         kind = STORED[storage.dtype]
-        self.around.taken.add(storage.name)
+        self.context.taken.add(storage.name)
         if storage.scalar:
             self.out.append(f"{kind} {storage.name};")
             return

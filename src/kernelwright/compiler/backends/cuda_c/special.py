@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.elements import Elements
-from kernelwright.compiler.lower.c_family.nest import Fill, Nest
+from kernelwright.compiler.lower.c_family.nest import Materialize, Nest
 from kernelwright.compiler.lower.c_family.scalars import Lines
 from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
 from kernelwright.compiler.lower.tile_values import Storage, Value
@@ -30,7 +30,7 @@ def scan(scheduler: BlockScheduler, value: Value) -> None:
     x = value.args[0]
     scheduler.pre_make(value, set())
     storage = scheduler.declare(value)
-    nest = Nest(scheduler.around, value.shape, [], set())
+    nest = Nest(scheduler.context, value.shape, [], set())
     others = [a for a, e in enumerate(value.shape) if e.constant != 1 and a != axis]
     extent = value.shape[axis]
     scanned = nest.vars[axis]
@@ -40,7 +40,7 @@ def scan(scheduler: BlockScheduler, value: Value) -> None:
     index = tuple(at if a == axis else p for a, p in enumerate(nest.index))
     elements = nest.elements({nest.vars[a]: 1 for a in [*others, axis]})
     element = elements.of(x, index)
-    taken = scheduler.around.taken | set(nest.vars.values()) | {"total", "before", "first", "last", "f", "o", "part"}
+    taken = scheduler.context.taken | set(nest.vars.values()) | {"total", "before", "first", "last", "f", "o", "part"}
     lines = Lines(1, taken)
     lines.count([element])
     text = lines.write(element, 1, False)
@@ -91,12 +91,12 @@ def argsort(scheduler: BlockScheduler, value: Value) -> None:
     if x.storage is None:
         copy = Storage(scheduler.builder.fresh("keys"), x.shape, x.dtype)
         scheduler.declare_storage(copy)
-        scheduler.emit(Nest(scheduler.around, x.shape, [Fill(copy, x, ())], set()), x.shape)
+        scheduler.emit(Nest(scheduler.context, x.shape, [Materialize(copy, x, ())], set()), x.shape)
         x.storage = copy
     source = x.storage
     storage = scheduler.declare(value)
     scheduler.touch({source.name}, {storage.name})
-    nest = Nest(scheduler.around, value.shape, [], set())
+    nest = Nest(scheduler.context, value.shape, [], set())
     axes = [a for a, e in enumerate(value.shape) if e.constant != 1]
     zero = tuple(poly(0) if a == axis else p for a, p in enumerate(nest.index))
     position, extent = scheduler.position, to_c(value.shape[axis])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.elements import Elements
 from kernelwright.compiler.lower.c_family.materialize import cost_of
-from kernelwright.compiler.lower.c_family.nest import Fill, Nest
+from kernelwright.compiler.lower.c_family.nest import Materialize, Nest
 from kernelwright.compiler.lower.c_family.scalars import Lines
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.compiler.lower.element_index import Index
@@ -35,18 +35,18 @@ def product(scheduler: BlockScheduler, value: Value) -> None:
     assert storage is not None
     rows, columns, depth = value.shape[-2], value.shape[-1], a.shape[-1]
     high, wide = _factor(rows), _factor(columns)
-    nest = Nest(scheduler.around, value.shape, [], set())
+    nest = Nest(scheduler.context, value.shape, [], set())
     batch = list(range(len(value.shape) - 2))
     known = dict(nest.ranges.known)
     names = {"row": rows, "column": columns, "k": depth}
     fresh_names = {stem: scheduler.builder.fresh(stem) for stem in names}
     r, c, k = (fresh_names[stem] for stem in ("row", "column", "k"))
     known |= {r: (poly(0), _over(rows, high) - 1), c: (poly(0), _over(columns, wide) - 1), k: (poly(0), depth - 1)}
-    elements = Elements(scheduler.around.tensors, type(nest.ranges)(known), dict.fromkeys([r, c, k, *nest.vars.values()], 1))
+    elements = Elements(scheduler.context.tensors, type(nest.ranges)(known), dict.fromkeys([r, c, k, *nest.vars.values()], 1))
     lead: Index = tuple(nest.index[d] for d in batch)
     left = [elements.of(a, _index(a, (*lead, poly(r) * high + i, poly(k)))) for i in range(high)]
     right = [elements.of(b, _index(b, (*lead, poly(k), poly(c) * wide + j))) for j in range(wide)]
-    taken = scheduler.around.taken | set(nest.vars.values()) | {r, c, k, "f", "sum"}
+    taken = scheduler.context.taken | set(nest.vars.values()) | {r, c, k, "f", "sum"}
     lines = Lines(1, taken)
     lines.count([*left, *right])
     left_texts = [lines.write(s, 1, False) for s in left]
@@ -117,7 +117,7 @@ def _begin(scheduler: BlockScheduler, value: Value) -> bool:
         value.storage = acc.storage
         return False
     storage = scheduler.declare(value)
-    scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
+    scheduler.emit(Nest(scheduler.context, value.shape, [Materialize(storage, acc, ())], set()), value.shape)
     value.storage = storage
     return False
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from kernelwright.compiler.lower.tile_programs.elements import products
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.core.operations import gives_bool
@@ -48,16 +49,6 @@ def cast(x: str, source: DType, goal: DType) -> str:
     if goal is DType.bool:
         return f"({x} != {number(0, source)})"
     return f'T.cast({x}, "{goal.torch_name}")'
-
-
-def where(test: str, a: str, b: str) -> str:
-    """A choice."""
-    return f"T.if_then_else({test}, {a}, {b})"
-
-
-def bitcast(x: str, goal: DType) -> str:
-    """The same bits, read as another dtype."""
-    return f'T.reinterpret({x}, "{goal.torch_name}")'
 
 
 def unary(op: str, x: str, dtype: DType) -> str:
@@ -134,12 +125,14 @@ def _binary(op: str, a: str, b: str, dtype: DType) -> str:
 
 def small_power(x: str, power: float, dtype: DType) -> str | None:
     """Powers that are products and roots."""
-    if dtype in HALVES:
-        return None
-    if dtype not in FLOATS:
-        return {2: f"({x} * {x})", 3: f"({x} * {x} * {x})"}.get(int(power)) if power in (2, 3) else None
-    one = number(1, dtype)
-    return {
-        1.0: x, 2.0: f"({x} * {x})", 3.0: f"({x} * {x} * {x})", 4.0: f"(({x} * {x}) * ({x} * {x}))", 0.5: f"T.sqrt({x})",
-        -0.5: f"({one} / T.sqrt({x}))", -1.0: f"({one} / {x})", -2.0: f"({one} / ({x} * {x}))",
-    }.get(float(power))  # fmt: skip
+    return None if dtype in HALVES else products(x, power, dtype in FLOATS, number(1, dtype), "T.sqrt")
+
+
+def where(test: str, a: str, b: str) -> str:
+    """A choice."""
+    return f"T.if_then_else({test}, {a}, {b})"
+
+
+def bitcast(x: str, goal: DType) -> str:
+    """The same bits, read as another dtype."""
+    return f'T.reinterpret({x}, "{goal.torch_name}")'

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from kernelwright.compiler.lower.tile_programs.elements import products
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.core.operations import gives_bool
@@ -139,14 +140,7 @@ def _binary(op: str, a: str, b: str, dtype: DType) -> str:
 
 def small_power(x: str, power: float, dtype: DType) -> str | None:
     """Powers that are products and roots."""
-    if dtype in HALVES:
-        return None
-    if dtype not in FLOATS:
-        return {2: f"({x} * {x})", 3: f"({x} * {x} * {x})"}.get(int(power)) if power in (2, 3) else None
-    return {
-        1.0: x, 2.0: f"({x} * {x})", 3.0: f"({x} * {x} * {x})", 4.0: f"(({x} * {x}) * ({x} * {x}))", 0.5: f"tl.sqrt_rn({x})",
-        -0.5: f"(1.0 / tl.sqrt_rn({x}))", -1.0: f"(1.0 / {x})", -2.0: f"(1.0 / ({x} * {x}))",
-    }.get(float(power))  # fmt: skip
+    return None if dtype in HALVES else products(x, power, dtype in FLOATS, "1.0", "tl.sqrt_rn")
 
 
 HELPERS = {

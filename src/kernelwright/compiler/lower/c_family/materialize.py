@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.lower.c_family.transpositions import turn_of, turns_sums
+from kernelwright.compiler.lower.c_family.transpositions import transposes_sums, transposition_of
 from kernelwright.compiler.lower.stacks import members, short_axes
 from kernelwright.compiler.lower.tile_values import (
-    HEAVY,
+    MATERIALIZED,
     VIEWS,
     AtAccess,
     Block,
@@ -35,7 +35,7 @@ KEEP_COST_IN_LOOP = 1.5
 
 @dataclass
 class Usage:
-    """Who needs each value, and the heavy values of each block in program order."""
+    """Who needs each value, and all values of each block in program order."""
 
     consumers: dict[Value, int] = field(default_factory=dict)
     anchors: dict[Value, set[tuple[object, Block]]] = field(default_factory=dict)
@@ -50,7 +50,9 @@ def decide(root: Block, keep_cost: float = KEEP_COST) -> Usage:
     usage.values.sort(key=lambda v: -v.id)
     stacked: set[Value] = set()  # parts of a stack, which is kept as a whole
     cut: set[Value] = set()  # what is copied by those who read it
-    moves_only = not any(value.op in HEAVY for value in usage.values)  # else its nests choose an axis that suits their loads
+    moves_only = not any(
+        value.op in MATERIALIZED for value in usage.values
+    )  # else its nests choose an axis that suits their loads
     for value in usage.values:
         anchors = usage.anchors.get(value, set())
         if value.op == "reshape" and usage.consumers.get(value) == 1:
@@ -58,14 +60,14 @@ def decide(root: Block, keep_cost: float = KEEP_COST) -> Usage:
         if (
             value not in cut
             and not value.kept
-            and value.op not in HEAVY
+            and value.op not in MATERIALIZED
             and value.op not in ("const", "stored", "index", "iota")
         ):
             value.kept = value not in stacked and (_worth_keeping(value, anchors, keep_cost) or bool(short_axes(value)))
             stacked.update(members(value) if value.kept else ())
-            value.kept = value.kept or (moves_only and turn_of(value) is not None)
-            value.kept = value.kept or (turns_sums(value) and not any(_is_product(who) for who, _ in anchors))
-        through = {(value, value.home)} if value.kept or value.op in HEAVY else anchors
+            value.kept = value.kept or (moves_only and transposition_of(value) is not None)
+            value.kept = value.kept or (transposes_sums(value) and not any(_is_product(who) for who, _ in anchors))
+        through = {(value, value.home)} if value.kept or value.op in MATERIALIZED else anchors
         for operand in value.operands:
             usage.anchors.setdefault(operand, set()).update(through)
             if value.op in ("binary", "where") and value not in stacked and _repeated(operand, value):
@@ -73,7 +75,7 @@ def decide(root: Block, keep_cost: float = KEEP_COST) -> Usage:
             if value.op == "part" and usage.consumers.get(operand, 0) > 1:  # windows of one tile: each would compute it anew
                 usage.anchors[operand].add((value, value.home))
             if value.op == "argsort":
-                operand.kept = operand.kept or operand.op not in ("stored", *HEAVY)
+                operand.kept = operand.kept or operand.op not in ("stored", *MATERIALIZED)
     usage.values.reverse()
     return usage
 
@@ -158,7 +160,7 @@ def cost_of(value: Value) -> float:
 
 
 def _cost(value: Value) -> float:
-    if value.kept or value.op in HEAVY or value.op in ("stored", "iota", "index"):
+    if value.kept or value.op in MATERIALIZED or value.op in ("stored", "iota", "index"):
         return 1.0
     if value.op == "const":
         return 0.0

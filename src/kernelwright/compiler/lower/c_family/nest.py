@@ -1,8 +1,8 @@
 """One loop nest: several things computed over one domain in a single pass.
 
-In: the extents of a domain and its roots. A root is one thing done with each element of a value: stored in a tensor (`Put`), kept in a
-tile (`Fill`), reduced into one (`Fold`). Out: the order of axes that memory likes best, and the scalars of all roots; how the loops
-are written is the language's.
+In: the extents of a domain and its outputs. An output is one thing done with each element of a value: stored in a tensor (`Store`),
+materialized in a tile (`Materialize`), reduced into one (`Reduce`). Out: the order of axes that memory likes best, and the scalars of
+all outputs; how the loops are written is the language's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kernelwright.sketch.index import Poly, Ranges, poly
 
 
 @dataclass(eq=False)
-class Fill:
+class Materialize:
     """Stores each element of a value into a kept tile."""
 
     storage: Storage
@@ -27,7 +27,7 @@ class Fill:
 
 
 @dataclass(eq=False)
-class Put:
+class Store:
     """Stores each element into a tensor."""
 
     tensor: str
@@ -37,7 +37,7 @@ class Put:
 
 
 @dataclass(eq=False)
-class Fold:
+class Reduce:
     """Reduces a value over `axes` into a kept tile."""
 
     storage: Storage
@@ -46,11 +46,11 @@ class Fold:
     axes: tuple[int, ...]
 
 
-Root = Fill | Put | Fold
+Output = Materialize | Store | Reduce
 
 
 @dataclass
-class Surroundings:
+class KernelContext:
     """What a nest needs to know of its kernel."""
 
     tensors: dict[str, TensorPlace]
@@ -62,21 +62,21 @@ class Surroundings:
 class Nest:
     """A domain with what is done over it."""
 
-    def __init__(self, around: Surroundings, shape: tuple[Poly, ...], roots: list[Root], computing: set[int]) -> None:
-        self.around = around
+    def __init__(self, context: KernelContext, shape: tuple[Poly, ...], outputs: list[Output], computing: set[int]) -> None:
+        self.context = context
         self.shape = shape
         # a reduction of one element is that element
-        self.roots = [
-            Fill(root.storage, root.value)
-            if isinstance(root, Fold) and all(shape[axis].constant == 1 for axis in root.axes)
-            else root
-            for root in roots
+        self.outputs = [
+            Materialize(output.storage, output.value)
+            if isinstance(output, Reduce) and all(shape[axis].constant == 1 for axis in output.axes)
+            else output
+            for output in outputs
         ]
         self.computing = computing
-        names = around.axis_names
+        names = context.axis_names
         self.vars = {a: names[a - len(shape)] if len(shape) <= len(names) else f"{names[0]}{a}" for a in range(len(shape))}
         self.index: Index = tuple(poly(0) if e.constant == 1 else poly(self.vars[a]) for a, e in enumerate(shape))
-        known = dict(around.ranges.known)
+        known = dict(context.ranges.known)
         for axis, extent in enumerate(shape):
             known[self.vars[axis]] = (poly(0), extent - 1)
         self.ranges = Ranges(known)
@@ -91,11 +91,11 @@ class Nest:
             self.scalars(trial)
             inner = max(axes, key=lambda a: (self._liking(trial.places, a), a))
             axes = [a for a in axes if a != inner] + [inner]
-        folded = self.folded()
-        if folded and axes:
+        reduced = self.reduced()
+        if reduced and axes:
             inner = axes[-1]
-            free = [a for a in axes if a not in folded and a != inner]
-            bound = [a for a in axes if a in folded and a != inner]
+            free = [a for a in axes if a not in reduced and a != inner]
+            bound = [a for a in axes if a in reduced and a != inner]
             axes = [*free, *bound, inner]
         return axes
 
@@ -115,34 +115,34 @@ class Nest:
                 score -= 0.5 * weight
         return score if extent >= 8 else score / 2 - 1.0
 
-    def folded(self) -> set[int]:
-        return {a for root in self.roots if isinstance(root, Fold) for a in root.axes if self.shape[a].constant != 1}
+    def reduced(self) -> set[int]:
+        return {a for output in self.outputs if isinstance(output, Reduce) for a in output.axes if self.shape[a].constant != 1}
 
     # ------------------------------------------------------------ scalars
 
     def elements(self, levels: dict[str, int]) -> Elements:
-        return Elements(self.around.tensors, self.ranges, levels, computing=self.computing)
+        return Elements(self.context.tensors, self.ranges, levels, computing=self.computing)
 
     def scalars(self, elements: Elements) -> list[Scalar]:
         """The value of each root, and where stores go (kept for `places`)."""
         result = []
-        for root in self.roots:
+        for output in self.outputs:
             index = self.index
-            if isinstance(root, Fill):
-                index = self.fill_index(root)
-                if not root.storage.scalar:
+            if isinstance(output, Materialize):
+                index = self.tile_index(output)
+                if not output.storage.scalar:
                     elements.places.append(
-                        Place(root.storage.name, Elements.offset_in(root.storage, index), True, root.storage.dtype)
+                        Place(output.storage.name, Elements.offset_in(output.storage, index), True, output.storage.dtype)
                     )
-            if isinstance(root, Put):
-                tensor = self.around.tensors[root.tensor]
-                offset = offset_of(tensor.strides, elements.positions(root.axes, self.index))
+            if isinstance(output, Store):
+                tensor = self.context.tensors[output.tensor]
+                offset = offset_of(tensor.strides, elements.positions(output.axes, self.index))
                 elements.places.append(Place(tensor.pointer, offset, True, tensor.dtype))
-            result.append(elements.of(root.value, fitting(root.value, index)))
+            result.append(elements.of(output.value, fitting(output.value, index)))
         return result
 
-    def fill_index(self, root: Fill) -> Index:
-        return root.index or self.index[len(self.index) - len(root.storage.shape) :] if root.storage.shape else ()
+    def tile_index(self, output: Materialize) -> Index:
+        return output.index or self.index[len(self.index) - len(output.storage.shape) :] if output.storage.shape else ()
 
-    def fold_index(self, root: Fold) -> Index:
-        return tuple(poly(0) if a in root.axes else p for a, p in enumerate(self.index))
+    def reduced_index(self, output: Reduce) -> Index:
+        return tuple(poly(0) if a in output.axes else p for a, p in enumerate(self.index))

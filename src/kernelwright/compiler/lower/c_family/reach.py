@@ -5,7 +5,7 @@ In: tile values, some of them with storage by now. Out: yes or no; the scheduler
 
 from __future__ import annotations
 
-from kernelwright.compiler.lower.tile_values import ELEMENTWISE, HEAVY, Value
+from kernelwright.compiler.lower.tile_values import ELEMENTWISE, MATERIALIZED, Value
 from kernelwright.sketch.index import poly
 
 
@@ -13,7 +13,7 @@ def only_straight(value: Value, target: Value) -> bool:
     """True if `target` is reached from `value` through elementwise operations of the same shape only."""
     if value is target:
         return True
-    if value.storage is not None or value.op in HEAVY:
+    if value.storage is not None or value.op in MATERIALIZED:
         return True
     if target not in _reach(value):
         return True
@@ -45,7 +45,7 @@ def _reach(value: Value) -> set[Value]:
         if at in found:
             continue
         found.add(at)
-        if at.storage is None and at.op not in HEAVY:
+        if at.storage is None and at.op not in MATERIALIZED:
             stack += at.operands
     return found
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.lower.c_family.materialize import Usage
-from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Nest, Put, Root, Surroundings
+from kernelwright.compiler.lower.c_family.nest import KernelContext, Materialize, Nest, Output, Reduce, Store
 from kernelwright.compiler.lower.c_family.reach import only_straight, reads, reads_straight
-from kernelwright.compiler.lower.c_family.transpositions import turns_sums
+from kernelwright.compiler.lower.c_family.transpositions import transposes_sums
 from kernelwright.compiler.lower.tile_graph import GraphBuilder, broadcast
 from kernelwright.compiler.lower.tile_values import (
-    HEAVY,
+    MATERIALIZED,
     Block,
     Carried,
     CommentEffect,
@@ -37,7 +37,7 @@ class Scheduler:
 
     builder: GraphBuilder
     usage: Usage
-    around: Surroundings
+    context: KernelContext
     out: list[str] = field(default_factory=list)
     ready: set[Value] = field(default_factory=set)  # `stored` values whose loop has been entered or left
     work: Poly = field(default_factory=Poly)
@@ -83,35 +83,35 @@ class Scheduler:
     def store(self, effect: StoreEffect) -> None:
         """A store into a tensor; where every element has a place there, values over the same domain are computed in its nest."""
         shape = region_shape(effect)
-        put = Put(effect.tensor, effect.axes, effect.value, effect.mode)
-        nest = Nest(self.around, shape, [put], set())
+        put = Store(effect.tensor, effect.axes, effect.value, effect.mode)
+        nest = Nest(self.context, shape, [put], set())
         whole = False
         if effect.mode == "set" and not any(isinstance(axis, PickAccess) for axis in effect.axes):
             index = nest.elements({})
-            tensor = self.around.tensors[effect.tensor]
+            tensor = self.context.tensors[effect.tensor]
             whole = not index.outside(tensor.shape, index.positions(effect.axes, nest.index))
         self.nest(shape, [put], list(effect.operands), fuse=whole)
 
-    def nest(self, shape: tuple[Poly, ...], roots: list[Root], operands: list[Value], *, fuse: bool) -> None:
+    def nest(self, shape: tuple[Poly, ...], outputs: list[Output], operands: list[Value], *, fuse: bool) -> None:
         """Writes a nest after the values it needs; kept values over the same domain are computed in it, if it covers them."""
         computing: set[int] = set()
-        fills: list[Root] = []
+        computed_too: list[Output] = []
         for value in self.pending(operands):
             if value.storage is not None:
                 continue
             if self.transpose(value):
                 continue
-            if fuse and value.op not in HEAVY and not turns_sums(value) and self.same_domain(value, shape, roots):
+            if fuse and value.op not in MATERIALIZED and not transposes_sums(value) and self.same_domain(value, shape, outputs):
                 value_storage = self.declare(value)
-                fills.append(Fill(value_storage, value, ()))
+                computed_too.append(Materialize(value_storage, value, ()))
                 computing.add(value.id)
                 self.pre_make(value, computing)
             else:
                 self.make(value)
-        for fill in fills:
-            if isinstance(fill, Fill):
+        for fill in computed_too:
+            if isinstance(fill, Materialize):
                 fill.value.storage = fill.storage
-        self.emit(Nest(self.around, shape, [*fills, *roots], computing), shape)
+        self.emit(Nest(self.context, shape, [*computed_too, *outputs], computing), shape)
 
     def pre_make(self, value: Value, computing: set[int]) -> None:
         """Makes what a value computed inside a nest needs from outside."""
@@ -127,7 +127,7 @@ class Scheduler:
         self.work = self.work + size
 
     def pending(self, values: list[Value]) -> list[Value]:
-        """Kept or heavy values without storage that computing `values` here would need directly, in program order."""
+        """Values without storage, kept or always materialized, that computing `values` here would need directly, in program order."""
         found: dict[int, Value] = {}
         seen: set[int] = set()
         stack = list(values)
@@ -136,19 +136,19 @@ class Scheduler:
             if value.id in seen or value.storage is not None:
                 continue
             seen.add(value.id)
-            if value.kept or value.op in HEAVY:
+            if value.kept or value.op in MATERIALIZED:
                 found[value.id] = value
             else:
                 stack += value.operands
-        # heavy values first: the pass that makes one also stores the kept tiles it reads
-        return sorted(found.values(), key=lambda v: (v.op not in HEAVY, v.id))
+        # reductions, products, scans and sorts first: the pass that makes one also stores the kept tiles it reads
+        return sorted(found.values(), key=lambda v: (v.op not in MATERIALIZED, v.id))
 
-    def same_domain(self, value: Value, shape: tuple[Poly, ...], roots: list[Root]) -> bool:
+    def same_domain(self, value: Value, shape: tuple[Poly, ...], outputs: list[Output]) -> bool:
         """True if the nest computes every element of `value` exactly once, at the same index."""
         own = (poly(1),) * (len(shape) - len(value.shape)) + value.shape
         if len(own) != len(shape) or own != shape:
             return False
-        return all(only_straight(root.value, value) for root in roots)
+        return all(only_straight(output.value, value) for output in outputs)
 
     # ------------------------------------------------------------ values
 
@@ -175,7 +175,7 @@ class Scheduler:
         storage = self.declare(value)
         self.pre_make(value, {value.id})
         value.storage = storage
-        self.emit(Nest(self.around, value.shape, [Fill(storage, value, ())], {value.id}), value.shape)
+        self.emit(Nest(self.context, value.shape, [Materialize(storage, value, ())], {value.id}), value.shape)
 
     def scan(self, value: Value) -> None:
         """Running reductions along an axis."""
@@ -192,7 +192,7 @@ class Scheduler:
     def reduce(self, value: Value) -> None:
         """A reduction together with its siblings: others over the same tile and axes that need nothing else first."""
         x = value.args[0]
-        self.make_heavy_under(x)
+        self.materialize_under(x)
         if value.storage is not None:
             return
         group = [value]
@@ -201,24 +201,24 @@ class Scheduler:
                 alike = other.args[0].shape == x.shape and other.data[1] == value.data[1]
                 if alike and self.available(other.args[0], group):
                     group.append(other)
-        roots: list[Root] = []
+        outputs: list[Output] = []
         for member in group:
             op, axes = member.data
             storage = self.declare(member)
-            roots.append(Fold(storage, member.args[0], op, axes))
-        self.nest(x.shape, roots, [m.args[0] for m in group], fuse=True)
-        for member, root in zip(group, roots, strict=True):
-            member.storage = root.storage  # type: ignore[union-attr]
+            outputs.append(Reduce(storage, member.args[0], op, axes))
+        self.nest(x.shape, outputs, [m.args[0] for m in group], fuse=True)
+        for member, output in zip(group, outputs, strict=True):
+            member.storage = output.storage  # type: ignore[union-attr]
 
-    def make_heavy_under(self, value: Value) -> None:
-        """Makes the heavy values that `value` needs, also through kept ones that have no storage yet."""
+    def materialize_under(self, value: Value) -> None:
+        """Makes the values with storage of their own that `value` needs, also through kept ones that have no storage yet."""
         if value.storage is not None:
             return
-        if value.op in HEAVY:
+        if value.op in MATERIALIZED:
             self.make(value)
             return
         for operand in value.operands:
-            self.make_heavy_under(operand)
+            self.materialize_under(operand)
 
     def available(self, value: Value, group: list[Value]) -> bool:
         """True if `value` can be computed now: all it reads from storage is there, or is kept and made of such."""
@@ -226,7 +226,7 @@ class Scheduler:
             return value in self.ready
         if value.storage is not None:
             return True
-        if value.op in HEAVY:
+        if value.op in MATERIALIZED:
             return False
         if value.kept and value.op == "load":
             return False
@@ -254,14 +254,14 @@ class Scheduler:
 
     def most(self, trips: Poly) -> Poly:
         """A count of iterations without loop variables in it: the most it can be, for estimates of work."""
-        bound = self.around.ranges.upper(trips)
+        bound = self.context.ranges.upper(trips)
         return bound if bound is not None else poly(1)
 
     def make_outer_values(self, loop: LoopEffect) -> None:
         """Values of enclosing blocks that the body reads from storage are made before the loop."""
         values = self.needed_inside(loop.body, [item.final for item in loop.carried if item.final is not None])
-        for value in sorted(values, key=lambda v: (v.op not in HEAVY, v.id)):
-            if (value.kept or value.op in HEAVY) and value.storage is None and not loop.body.encloses(value.home):
+        for value in sorted(values, key=lambda v: (v.op not in MATERIALIZED, v.id)):
+            if (value.kept or value.op in MATERIALIZED) and value.storage is None and not loop.body.encloses(value.home):
                 self.make(value)
 
     def needed_inside(self, block: Block, also: list[Value]) -> set[Value]:
@@ -298,7 +298,7 @@ class Scheduler:
             if first is not None:
                 self.overwrites(item, first)
             elif initial is not None:
-                self.emit(Nest(self.around, initial.shape, [Fill(item.storage, initial, ())], set()), initial.shape)
+                self.emit(Nest(self.context, initial.shape, [Materialize(item.storage, initial, ())], set()), initial.shape)
 
     def overwrites(self, item: Carried, condition: str) -> None:
         """A carried tile has no first value: a product overwrites it when `condition` holds."""
@@ -342,15 +342,15 @@ class Scheduler:
                 if item.final.storage is None or item.final.op == "stored":
                     copy = Storage(self.builder.fresh(f"next_{item.name}"), item.storage.shape, item.storage.dtype)
                     self.declare_storage(copy)
-                    self.emit(Nest(self.around, copy.shape, [Fill(copy, item.final, ())], set()), copy.shape)
+                    self.emit(Nest(self.context, copy.shape, [Materialize(copy, item.final, ())], set()), copy.shape)
                     fresh = self.builder.value("stored", (), copy.shape, copy.dtype, copy)
                     fresh.storage = copy
                     item.final = fresh
-        fills: list[Root] = [Fill(item.storage, item.final, ()) for item in group if item.final is not None]
+        computed_too: list[Output] = [Materialize(item.storage, item.final, ()) for item in group if item.final is not None]
         shapes = {item.storage.shape for item in group}
         for shape in shapes:
-            chosen = [f for f in fills if isinstance(f, Fill) and f.storage.shape == shape]
-            self.emit(Nest(self.around, shape, list(chosen), set()), shape)
+            chosen = [f for f in computed_too if isinstance(f, Materialize) and f.storage.shape == shape]
+            self.emit(Nest(self.context, shape, list(chosen), set()), shape)
 
 
 def region_shape(effect: StoreEffect) -> tuple[Poly, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.lower.c_family.nest import Fill, Nest, Root
+from kernelwright.compiler.lower.c_family.nest import Materialize, Nest, Output
 from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.sketch.index import poly
 
@@ -26,13 +26,13 @@ def make(scheduler: Scheduler, value: Value, axes: tuple[int, ...]) -> None:
     scheduler.pre_make(value, {value.id})
     value.storage = storage
     domain = tuple(poly(1) if k in axes else extent for k, extent in enumerate(value.shape))
-    plain = Nest(scheduler.around, domain, [], set()).index
-    roots: list[Root] = []
+    plain = Nest(scheduler.context, domain, [], set()).index
+    outputs: list[Output] = []
     for position in itertools.product(*(range(value.shape[k].constant or 1) for k in axes)):
         places = dict(zip(axes, position, strict=True))
         index = tuple(poly(places[k]) if k in places else plain[k] for k in range(len(value.shape)))
-        roots.append(Fill(storage, value, index))
-    scheduler.emit(Nest(scheduler.around, domain, roots, {value.id}), domain)
+        outputs.append(Materialize(storage, value, index))
+    scheduler.emit(Nest(scheduler.context, domain, outputs, {value.id}), domain)
 
 
 def _guarded_loads(scheduler: Scheduler, value: Value) -> list[Value]:
@@ -46,7 +46,7 @@ def _guarded_loads(scheduler: Scheduler, value: Value) -> list[Value]:
             continue
         seen.add(at.id)
         if at.op == "load" and at.data.pad is not None:
-            nest = Nest(scheduler.around, at.shape, [], set())
+            nest = Nest(scheduler.context, at.shape, [], set())
             elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
             elements.of(at, nest.index)
             if elements.borders:

@@ -15,7 +15,7 @@ LEAST = 8
 
 
 @dataclass(frozen=True)
-class Turn:
+class Transposition:
     """Which axes of the tensor become the rows and the columns of the tile, and their extents."""
 
     row_axis: int
@@ -24,7 +24,7 @@ class Turn:
     columns: int
 
 
-def turn_of(value: Value) -> Turn | None:
+def transposition_of(value: Value) -> Transposition | None:
     """How a value turns what it loads, or None if it does not."""
     if value.op != "permute" or value.args[0].op != "load" or value.args[0].storage is not None:
         return None
@@ -40,10 +40,10 @@ def turn_of(value: Value) -> Turn | None:
     steps = [axes[k].step.constant for k in (row_axis, column_axis)]
     if row_axis != len(axes) - 1 or steps != [1, 1] or rows is None or columns is None:
         return None
-    return Turn(row_axis, column_axis, rows, columns)
+    return Transposition(row_axis, column_axis, rows, columns)
 
 
-def turns_sums(value: Value) -> bool:
+def transposes_sums(value: Value) -> bool:
     """Whether a value is the sums of a product, seen from the other side."""
     if value.op != "permute" or value.data != (1, 0) or value.args[0].op not in ("stored", "gemm"):
         return False

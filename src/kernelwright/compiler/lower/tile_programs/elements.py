@@ -285,3 +285,14 @@ def single(p: Poly) -> str | None:
     if len(p.terms) == 1 and p.terms[0][1] == 1 and len(p.terms[0][0]) == 1 and isinstance(p.terms[0][0][0], str):
         return p.terms[0][0][0]
     return None
+
+
+def products(x: str, power: float, floats: bool, one: str, root: str) -> str | None:
+    """A power as products and roots of `x`, where it is one that torch computes so; `root` is the language's square root."""
+    square = f"({x} * {x})"
+    if not floats:
+        return {2: square, 3: f"({x} * {x} * {x})"}.get(int(power)) if power in (2, 3) else None
+    return {
+        1.0: x, 2.0: square, 3.0: f"({x} * {x} * {x})", 4.0: f"({square} * {square})", 0.5: f"{root}({x})",
+        -0.5: f"({one} / {root}({x}))", -1.0: f"({one} / {x})", -2.0: f"({one} / {square})",
+    }.get(float(power))  # fmt: skip

@@ -62,14 +62,14 @@ class NextRow(str):
         """The line, with the tensor that it is about and what its nest does beside it."""
         made = cls(text)
         made.memory, made.nest = memory, id(nest)
-        writes = any(place.writes and place.memory in nest.around.streamed for place in nest.elems.places)
+        writes = any(place.writes and place.memory in nest.context.streamed for place in nest.elems.places)
         made.good = 2 if _busy(nest) else int(writes)
         return made
 
 
 def fetches(nest: LoopNest, inner: Loop, start: str, count: str) -> list[str]:
     """Prefetches for a step of the innermost loop, which reads `count` elements from `start` on."""
-    if nest.around.ahead is None or not nest.around.knobs.fetch:
+    if nest.context.ahead is None or not nest.context.options.fetch:
         return []
     return [*_next_rows(nest, inner, start, count), *_further_on(nest, inner, start, count)]
 
@@ -94,9 +94,9 @@ def chosen(lines: list[str]) -> list[str]:
 def picked_rows(nest: LoopNest, inner: Loop, start: str) -> list[str]:
     """Prefetches for PICKED elements from `start` on of a loop that picks from a row at random: its share of the row that the next
     iteration picks from, one line after another, which the hardware would see coming from no order of the picks."""
-    if nest.around.ahead is None or not nest.around.knobs.fetch:
+    if nest.context.ahead is None or not nest.context.options.fetch:
         return []
-    var, step, then = nest.around.ahead
+    var, step, then = nest.context.ahead
     out: dict[str, str] = {}
     for place in nest.elems.places:
         row = picked_row(place.offset, var, step)
@@ -124,13 +124,13 @@ def picked_row(offset: Poly, var: str, step: Poly) -> int | None:
 
 def _next_rows(nest: LoopNest, inner: Loop, start: str, count: str) -> Iterator[NextRow]:
     """The row of the next iteration, while this one, which is in the cache already, is worked on."""
-    assert nest.around.ahead is not None
-    var, step, then = nest.around.ahead
+    assert nest.context.ahead is not None
+    var, step, then = nest.context.ahead
     fetched: set[str] = set()
     for place in nest.elems.places:
         width = place.width.size
         unit, move = place.offset.coefficient(inner.var), place.offset.coefficient(var)
-        read_before = place.memory in nest.around.touched and place.memory not in fetched and not place.writes
+        read_before = place.memory in nest.context.touched and place.memory not in fetched and not place.writes
         if not read_before or unit is None or unit.constant != 1 or move is None or not move.constant:
             continue
         distance = (move * step).constant  # what one iteration takes: more than the second cache holds is not fetched
@@ -146,13 +146,13 @@ def _further_on(nest: LoopNest, inner: Loop, start: str, count: str) -> Iterator
     if _busy(nest):
         return
     large = {
-        tensor.pointer for tensor in nest.around.tensors.values() if _bytes(tensor.shape, tensor.dtype.size) >= LARGE_BYTES
+        tensor.pointer for tensor in nest.context.tensors.values() if _bytes(tensor.shape, tensor.dtype.size) >= LARGE_BYTES
     }
     reads = [place for place in dict.fromkeys(nest.elems.places) if not place.writes and place.memory in large]
     for place in reads:
         beside = sum(other.memory == place.memory for other in reads)
         distance = _distance(nest, inner, place, beside)
-        if place.memory in nest.around.touched or distance is None:
+        if place.memory in nest.context.touched or distance is None:
             continue
         following = place.offset + distance
         others = [other.offset for other in reads if other is not place and other.memory == place.memory]
@@ -165,7 +165,7 @@ def _further_on(nest: LoopNest, inner: Loop, start: str, count: str) -> Iterator
 
 def _busy(nest: LoopNest) -> bool:
     """Whether a nest waits for its own arithmetic rather than for memory."""
-    return sum(cost_of(root.value) for root in nest.roots) > BUSY_COST
+    return sum(cost_of(output.value) for output in nest.outputs) > BUSY_COST
 
 
 def _distance(nest: LoopNest, inner: Loop, place: Place, beside: int) -> int | None:
@@ -175,13 +175,13 @@ def _distance(nest: LoopNest, inner: Loop, place: Place, beside: int) -> int | N
     unit = place.offset.coefficient(inner.var)
     width = place.width.size
     extent = inner.extent.constant
-    if unit is None or unit.constant != 1 or extent is None or nest.around.ahead is None:
+    if unit is None or unit.constant != 1 or extent is None or nest.context.ahead is None:
         return None
     if extent * width >= LONG_ROW:
         return LONG_ROW // 4 // width
-    around = [(loop.var, poly(1)) for loop in reversed(nest.loops) if loop is not inner]
+    context = [(loop.var, poly(1)) for loop in reversed(nest.loops) if loop is not inner]
     near = NEAR_BYTES
-    for var, step in [*around, nest.around.ahead[:2]]:
+    for var, step in [*context, nest.context.ahead[:2]]:
         move = place.offset.coefficient(var)
         if move is None:
             return None

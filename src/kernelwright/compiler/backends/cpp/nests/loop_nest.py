@@ -1,31 +1,28 @@
 """One loop nest on a CPU: loops of SIMD lanes, run by one thread.
 
-In: a `Nest` (its domain and roots). Out: C++ lines. The innermost loop is the axis that memory likes best; it is a SIMD loop without
+In: a `Nest` (its domain and outputs). Out: C++ lines. The innermost loop is the axis that memory likes best; it is a SIMD loop without
 tests: stores are clipped by the loop's bounds, loads that may leave their tensor split it into an interior and two borders.
 Reductions along it run in several independent lanes.
 """
 
 from __future__ import annotations
 
-from kernelwright.compiler.backends.cpp.nests.fetch import PICKED, fetches, picked_rows
-from kernelwright.compiler.backends.cpp.nests.loops import CpuSurroundings, Loop
+from kernelwright.compiler.backends.cpp.nests.fetch import PICKED, picked_rows
+from kernelwright.compiler.backends.cpp.nests.loops import CpuContext, Loop
 from kernelwright.compiler.backends.cpp.nests.merging import run_together
-from kernelwright.compiler.backends.cpp.nests.vectors import VectorBody, begin_lanes, end_lanes
+from kernelwright.compiler.backends.cpp.nests.reductions import write_columns, write_rows
+from kernelwright.compiler.backends.cpp.nests.vectors import VectorBody
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.elements import Elements, TensorPlace
-from kernelwright.compiler.lower.c_family.materialize import cost_of
-from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Nest, Put
+from kernelwright.compiler.lower.c_family.nest import Materialize, Nest, Reduce, Store
 from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
-from kernelwright.compiler.lower.c_types import COMPUTED, STORED, literal
+from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.element_index import Index, is_picked
 from kernelwright.compiler.lower.element_index import offset as offset_of
 from kernelwright.compiler.lower.tile_values import PickAccess, Storage
-from kernelwright.core.operations import neutral
 from kernelwright.sketch.index import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
 
-LIGHT_COST = 6.0
-"""A single sum of something this cheap is bound by the additions' latency and takes twice the lanes."""
 STREAM_LEAST = 256
 """Shorter rows are stored as they come: their ends would be written in parts of a cache line, if they do not fall on its borders."""
 LINE_BYTES = 64
@@ -34,12 +31,12 @@ LINE_BYTES = 64
 class LoopNest(Nest):
     """Writes one nest. Use once."""
 
-    around: CpuSurroundings
+    context: CpuContext
 
     def __init__(self, nest: Nest) -> None:
-        super().__init__(nest.around, nest.shape, nest.roots, nest.computing)
+        super().__init__(nest.context, nest.shape, nest.outputs, nest.computing)
         self.out: list[str] = []
-        self.line: tuple[Put, str] | None = None  # a store that goes to a strip first, and where
+        self.line: tuple[Store, str] | None = None  # a store that goes to a strip first, and where
 
     # ------------------------------------------------------------ writing
 
@@ -49,15 +46,15 @@ class LoopNest(Nest):
         self.loops = [Loop(self.vars[a], a, extents[a]) for a in axes]
         self.elems = self.elements({loop.var: k + 1 for k, loop in enumerate(self.loops)})
         self.values = self.scalars(self.elems)
-        self.lines = Lines(len(self.loops), self.around.taken | {loop.var for loop in self.loops})
+        self.lines = Lines(len(self.loops), self.context.taken | {loop.var for loop in self.loops})
         self.lines.count(self.values)
         self.clip()
-        folds = [r for r in self.roots if isinstance(r, Fold)]
-        inner_folded = bool(folds) and bool(self.loops) and self.loops[-1].axis in self.folded()
-        if folds and self.loops and not inner_folded and self.folded():
-            self.write_columns()
-        elif inner_folded:
-            self.write_rows()
+        reductions = [r for r in self.outputs if isinstance(r, Reduce)]
+        inner_reduced = bool(reductions) and bool(self.loops) and self.loops[-1].axis in self.reduced()
+        if reductions and self.loops and not inner_reduced and self.reduced():
+            write_columns(self)
+        elif inner_reduced:
+            write_rows(self)
         else:
             self.write_plain()
         self.note_reads()
@@ -66,18 +63,18 @@ class LoopNest(Nest):
     def clip(self) -> None:
         """Turns the conditions of a store into bounds of the loops; what has no loop becomes a test around everything."""
         self.tests: list[str] = []
-        self.inner_tests: list[tuple[Put, Scalar]] = []
-        for root in self.roots:
-            if not isinstance(root, Put):
+        self.inner_tests: list[tuple[Store, Scalar]] = []
+        for output in self.outputs:
+            if not isinstance(output, Store):
                 continue
-            tensor = self.around.tensors[root.tensor]
-            for p in self.elems.outside(tensor.shape, self.elems.positions(root.axes, self.index)):
+            tensor = self.context.tensors[output.tensor]
+            for p in self.elems.outside(tensor.shape, self.elems.positions(output.axes, self.index)):
                 owner = next((loop for loop in reversed(self.loops) if loop.var in p.names), None)
                 factor = p.coefficient(owner.var) if owner else None
                 if any(is_picked(n) for n in p.names) or (owner and (factor is None or factor.constant is None)):
                     condition = self.elems.condition(p)
                     self.lines.count([condition])
-                    self.inner_tests.append((root, condition))
+                    self.inner_tests.append((output, condition))
                 elif owner and factor and factor.constant:
                     bound = _solve(p, owner.var, factor.constant)
                     (owner.low if factor.constant > 0 else owner.high).append(bound)
@@ -159,7 +156,7 @@ class LoopNest(Nest):
             body = self.finish(interior=True)
             if not explicit:
                 return piece(begin, end, body)
-            return ["{", *vectors.write(begin, end, body, None, {}, self.around.knobs.abreast), "}"]
+            return ["{", *vectors.write(begin, end, body, None, {}, self.context.options.abreast), "}"]
 
         tests, changing = self.border_tests()
         if not changing:
@@ -185,29 +182,29 @@ class LoopNest(Nest):
         low = _extreme("max_of", ["0", *inner.low])
         high = _extreme("min_of", [to_c(inner.extent), *inner.high])
         tail = self.finish(interior=True)
-        lines = vectors.write(low, high, tail, self.streamed(), {}, self.around.knobs.abreast)
+        lines = vectors.write(low, high, tail, self.streamed(), {}, self.context.options.abreast)
         opened = self.open_outer(self.loops[:-1])
         self.out += [*lines, *["}"] * opened]
 
-    def streamed(self) -> Put | None:
+    def streamed(self) -> Store | None:
         """The store of this nest, if its rows are long and go to a large output, one element after another."""
         inner = self.loops[-1]
-        puts = [root for root in self.roots if isinstance(root, Put)]
-        if len(puts) != 1 or self.ordered() or self.elems.borders or self.inner_tests:
+        stores = [output for output in self.outputs if isinstance(output, Store)]
+        if len(stores) != 1 or self.ordered() or self.elems.borders or self.inner_tests:
             return None
-        tensor = self.around.tensors[puts[0].tensor]
-        offset = offset_of(tensor.strides, self.elems.positions(puts[0].axes, self.index))
+        tensor = self.context.tensors[stores[0].tensor]
+        offset = offset_of(tensor.strides, self.elems.positions(stores[0].axes, self.index))
         step = offset.coefficient(inner.var)
-        if tensor.pointer not in self.around.streamed or step is None or step.constant != 1:
+        if tensor.pointer not in self.context.streamed or step is None or step.constant != 1:
             return None
         long = (inner.extent.constant or 0) >= STREAM_LEAST
-        return puts[0] if long or self.whole_lines(offset, tensor.dtype) else None
+        return stores[0] if long or self.whole_lines(offset, tensor.dtype) else None
 
     def whole_lines(self, offset: Poly, dtype: DType) -> bool:
         """True if every row of a store fills whole lines of the cache; outputs themselves begin at one."""
         inner = self.loops[-1]
         line = LINE_BYTES // dtype.size
-        steps = self.around.steps
+        steps = self.context.steps
         moves = {name: (offset.coefficient(name), steps.get(name, poly(1))) for name in offset.names if name != inner.var}
         apart = [None if factor is None else (factor * step).constant for factor, step in moves.values()]
         first = offset.substitute({name: poly(0) for name in offset.names}).constant
@@ -215,11 +212,11 @@ class LoopNest(Nest):
             return False
         return first % line == 0 and all(move is not None and move % line == 0 for move in apart)
 
-    def write_streamed(self, put: Put) -> None:
+    def write_streamed(self, put: Store) -> None:
         """Strips of the innermost loop are computed into a buffer in the first cache and streamed from there."""
         inner = self.loops[-1]
-        tensor = self.around.tensors[put.tensor]
-        most = self.around.knobs.strip
+        tensor = self.context.tensors[put.tensor]
+        most = self.context.options.strip
         extent = inner.extent.constant or most
         whole = [n for n in range(most // 2, most + 1, 16) if extent % n == 0]
         strip = extent if extent <= most else max(whole, default=most)
@@ -247,7 +244,7 @@ class LoopNest(Nest):
     def ordered(self) -> bool:
         """True if iterations may meet at one address (scatter, atomic update): no SIMD then."""
         return any(
-            isinstance(r, Put) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.roots
+            isinstance(r, Store) and (r.mode != "set" or any(isinstance(a, PickAccess) for a in r.axes)) for r in self.outputs
         )
 
     def border_tests(self) -> tuple[list[Poly], list[Poly]]:
@@ -303,182 +300,50 @@ class LoopNest(Nest):
         self.lines.taken.add(name)
         return name
 
-    def finish(self, *, interior: bool, lane: str = "", lanes: dict[Fold, str] | None = None) -> list[str]:
-        """The lines of the innermost body, with the stores and accumulations of all roots; `lane` (for all reductions) or `lanes`
+    def finish(self, *, interior: bool, lane: str = "", lanes: dict[Reduce, str] | None = None) -> list[str]:
+        """The lines of the innermost body, with the stores and accumulations of all outputs; `lane` (for all reductions) or `lanes`
         (for each) say where accumulations go, if not to the kept tile itself."""
         depth = len(self.loops)
         ends: list[str] = []
-        for root, scalar in zip(self.roots, self.values, strict=True):
+        for output, scalar in zip(self.outputs, self.values, strict=True):
             text = self.lines.write(scalar, depth, interior)
-            if isinstance(root, Fill):
+            if isinstance(output, Materialize):
                 ends.append(
-                    f"{self.slot(root.storage, self.fill_index(root))} = {c_expressions.store(text, root.storage.dtype)};"
+                    f"{self.slot(output.storage, self.tile_index(output))} = {c_expressions.store(text, output.storage.dtype)};"
                 )
-            elif isinstance(root, Put):
-                ends.append(self.put(root, text, interior=interior))
+            elif isinstance(output, Store):
+                ends.append(self.put(output, text, interior=interior))
             else:
-                apart = lanes[root] if lanes else f"{root.storage.name}_lanes[{lane}]" if lane else ""
-                target = apart or self.slot(root.storage, self.fold_index(root))
-                old = target if apart else c_expressions.load(target, root.storage.dtype)
-                step = c_expressions.reduction(root.op, old, text if _plain(text) else f"({text})", root.value.dtype)
-                ends.append(f"{target} = {step if apart else c_expressions.store(step, root.storage.dtype)};")
+                apart = lanes[output] if lanes else f"{output.storage.name}_lanes[{lane}]" if lane else ""
+                target = apart or self.slot(output.storage, self.reduced_index(output))
+                old = target if apart else c_expressions.load(target, output.storage.dtype)
+                step = c_expressions.reduction(output.op, old, text if _plain(text) else f"({text})", output.value.dtype)
+                ends.append(f"{target} = {step if apart else c_expressions.store(step, output.storage.dtype)};")
         return [*self.lines.forget_inner(), *ends]
 
     def slot(self, storage: Storage, index: Index) -> str:
         return storage.name if storage.scalar else f"{storage.name}[{to_c(Elements.offset_in(storage, index))}]"
 
-    def put(self, root: Put, text: str, *, interior: bool) -> str:
-        tensor = self.around.tensors[root.tensor]
-        if self.line is not None and self.line[0] is root:
+    def put(self, output: Store, text: str, *, interior: bool) -> str:
+        tensor = self.context.tensors[output.tensor]
+        if self.line is not None and self.line[0] is output:
             return f"{self.line[1]} = {c_expressions.store(text, tensor.dtype)};"
-        offset = offset_of(tensor.strides, self.elems.positions(root.axes, self.index))
+        offset = offset_of(tensor.strides, self.elems.positions(output.axes, self.index))
         template, args = self.elems.holes(to_c(offset))
         depth = len(self.loops)
         where = f"{tensor.pointer}[{template.format(*(self.lines.write(a, depth, interior) for a in args))}]"
-        tests = [self.lines.write(condition, depth, interior) for owner, condition in self.inner_tests if owner is root]
+        tests = [self.lines.write(condition, depth, interior) for owner, condition in self.inner_tests if owner is output]
         test = f"if ({' && '.join(tests)}) " if tests else ""
-        if root.mode == "set":
+        if output.mode == "set":
             return f"{test}{where} = {c_expressions.store(text, tensor.dtype)};"
-        return f"{test}atomic_{root.mode}{_half_suffix(tensor)}(&{where}, {text});"
-
-    # ------------------------------------------------------------ reductions along the innermost loop
-
-    def write_rows(self) -> None:
-        """Accumulates in lanes: element c goes to lane c % lanes, and the lanes are combined at the end."""
-        folds = [r for r in self.roots if isinstance(r, Fold)]
-        free = [loop for loop in self.loops if loop.axis not in self.folded()]
-        bound = [loop for loop in self.loops if loop.axis in self.folded()]
-        inner = bound[-1]
-        if inner is self.loops[-1] and (vectors := VectorBody(self)).fits():
-            self.write_vector_rows(vectors, free, bound)
-            return
-        widest = max(r.value.dtype.size for r in folds)
-        light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
-        lanes = max(4, (2 if light else 1) * self.around.knobs.lane_bytes // max(widest, 2))
-        extent = inner.extent.constant
-        if extent is not None:
-            while lanes > 1 and lanes > extent:
-                lanes //= 2
-        variants = {k: self.finish_lanes(k, "lane") for k in ((False, True) if self.elems.borders else (True,))}
-        tail = self.finish_lanes(False, f"{inner.var} % {lanes}" if lanes > 1 else "0")
-        opened = self.open_outer(free)
-        for fold in folds:
-            kind = COMPUTED[fold.value.dtype]
-            start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
-            self.out.append(f"{kind} {fold.storage.name}_lanes[{lanes}];")
-            self.out.append(f"for (int lane = 0; lane < {lanes}; ++lane) {fold.storage.name}_lanes[lane] = {start};")
-        for k, loop in enumerate(bound[:-1]):
-            self.out.append(self.head(loop) + " {")
-            self.out += self.lines.lines[len(free) + k + 1]
-        self.lane_loops(inner, lanes, variants, tail)
-        self.out += ["}"] * len(bound[:-1])
-        self.combine_lanes(folds, lanes)
-        self.out += ["}"] * opened
-
-    def write_vector_rows(self, vectors: VectorBody, free: list[Loop], bound: list[Loop]) -> None:
-        """Accumulates in vectors; what fills none goes to a lane of its own vector."""
-        folds = [r for r in self.roots if isinstance(r, Fold)]
-        inner = bound[-1]
-        light = len(self.roots) == 1 and cost_of(folds[0].value) <= LIGHT_COST
-        abreast = vectors.abreast((2 if light else 1) * self.around.knobs.abreast)
-        lanes = {fold: self.name(f"{fold.storage.name}_lanes") for fold in folds}
-        tail = self.finish(interior=True, lanes={fold: f"{name}_rest[{inner.var} % WIDE]" for fold, name in lanes.items()})
-        lines = vectors.write("0", to_c(inner.extent), tail, None, lanes, abreast)
-        opened = self.open_outer(free)
-        for fold, name in lanes.items():
-            self.out += begin_lanes(fold, name, abreast)
-        for k, loop in enumerate(bound[:-1]):
-            self.out.append(self.head(loop) + " {")
-            self.out += self.lines.lines[len(free) + k + 1]
-        self.out += ["{", *lines, "}", *["}"] * len(bound[:-1])]
-        for fold, name in lanes.items():
-            self.out += end_lanes(fold, name, abreast)
-            self.out.append(f"{self.slot(fold.storage, self.fold_index(fold))} = {name}_rest[0];")
-        self.out += ["}"] * opened
-
-    def finish_lanes(self, interior: bool, lane: str) -> list[str]:
-        return self.finish(interior=interior, lane=lane)
-
-    def lane_loops(self, inner: Loop, lanes: int, variants: dict[bool, list[str]], tail: list[str]) -> None:
-        var, extent = inner.var, to_c(inner.extent)
-        guarded = self.elems.borders and self.interior("0", extent)
-        self.out.append("{")
-        if lanes == 1:
-            self.out += [f"for (int64_t {var} = 0; {var} < {extent}; ++{var}) {{", *tail, "}", "}"]
-            return
-        whole = (
-            f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
-        )
-        self.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
-        self.out += fetches(self, inner, "block", str(lanes))
-        body = [
-            "#pragma omp simd",
-            f"for (int64_t lane = 0; lane < {lanes}; ++lane) {{",
-            f"const int64_t {var} = block + lane;",
-        ]
-        if guarded:
-            begin, end = guarded
-            self.out += [f"if (block >= {begin} && block + {lanes} <= {end}) {{", *body, *variants[True], "}", "} else {"]
-            self.out += [*body, *variants[False], "}", "}"]
-        else:
-            self.out += [*body, *variants[not self.elems.borders], "}"]
-        self.out.append("}")
-        if inner.extent.constant is None or inner.extent.constant % lanes:
-            self.out += [f"for (int64_t {var} = {whole}; {var} < {extent}; ++{var}) {{", *tail, "}"]
-        self.out.append("}")
+        return f"{test}atomic_{output.mode}{_half_suffix(tensor)}(&{where}, {text});"
 
     def note_reads(self) -> None:
         """What this nest reads is in the cache for the nests after it."""
-        pointers = {tensor.pointer for tensor in self.around.tensors.values()}
+        pointers = {tensor.pointer for tensor in self.context.tensors.values()}
         for place in self.elems.places:
             if not place.writes and place.memory in pointers:
-                self.around.touched.add(place.memory)
-
-    def combine_lanes(self, folds: list[Fold], lanes: int) -> None:
-        """Halves the lanes until one is left: as exact as pairwise summation, and short."""
-        if lanes > 1:
-            # unrolled: with constant halves the lanes never leave the registers
-            self.out += [
-                f"#pragma GCC unroll 8\nfor (int half = {lanes // 2}; half > 0; half /= 2)",
-                "for (int lane = 0; lane < half; ++lane) {",
-            ]
-            for fold in folds:
-                name = f"{fold.storage.name}_lanes"
-                step = c_expressions.reduction(fold.op, f"{name}[lane]", f"{name}[lane + half]", fold.value.dtype)
-                self.out.append(f"{name}[lane] = {step};")
-            self.out.append("}")
-        for fold in folds:
-            slot = self.slot(fold.storage, self.fold_index(fold))
-            self.out.append(f"{slot} = {c_expressions.store(f'{fold.storage.name}_lanes[0]', fold.storage.dtype)};")
-
-    # ------------------------------------------------------------ reductions over outer loops
-
-    def write_columns(self) -> None:
-        """The innermost axis stays: a row of accumulators takes one row of the tile after another."""
-        folds = [r for r in self.roots if isinstance(r, Fold)]
-        free = [loop for loop in self.loops[:-1] if loop.axis not in self.folded()]
-        bound = [loop for loop in self.loops[:-1] if loop.axis in self.folded()]
-        inner = self.loops[-1]
-        extent = to_c(inner.extent)
-        variants = self.variants()
-        explicit = VectorBody(self)
-        vectors = explicit.write("0", extent, variants[True], None, {}, self.around.knobs.abreast) if explicit.fits() else None
-        opened = self.open_outer(free)
-        self.out.append(f"for (int64_t {inner.var} = 0; {inner.var} < {extent}; ++{inner.var}) {{")
-        for fold in folds:
-            start = literal(neutral(fold.op, fold.value.dtype), fold.value.dtype)
-            slot = self.slot(fold.storage, self.fold_index(fold))
-            self.out.append(f"{slot} = {c_expressions.store(start, fold.storage.dtype)};")
-        self.out.append("}")
-        for k, loop in enumerate(bound):
-            self.out.append(self.head(loop) + " {")
-            self.out += self.lines.lines[len(free) + k + 1]
-        if vectors is not None:
-            self.out += ["{", *vectors, "}"]
-        for begin, end, interior in [] if vectors is not None else self.split("0", extent):
-            self.out.append(f"#pragma omp simd\nfor (int64_t {inner.var} = {begin}; {inner.var} < {end}; ++{inner.var}) {{")
-            self.out += [*variants[interior], "}"]
-        self.out += ["}"] * (opened + len(bound))
+                self.context.touched.add(place.memory)
 
 
 def _solve(p: Poly, var: str, factor: int) -> str:

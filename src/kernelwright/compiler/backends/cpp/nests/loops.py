@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
-from kernelwright.compiler.lower.c_family.nest import Surroundings
+from kernelwright.compiler.lower.c_family.nest import KernelContext
 from kernelwright.sketch.index import Poly
 
 
 @dataclass
-class CpuSurroundings(Surroundings):
+class CpuContext(KernelContext):
     """What a nest needs to know of its kernel on a CPU."""
 
     streamed: set[str] = field(default_factory=set)  # C names of outputs that are written past the caches
@@ -18,7 +18,7 @@ class CpuSurroundings(Surroundings):
         None  # variable and step of the loop around, and where it goes next: that can be fetched
     )
     steps: dict[str, Poly] = field(default_factory=dict)  # of the loops around, by variable; they begin at multiples of them
-    knobs: CodegenOptions = field(default_factory=CodegenOptions)
+    options: CodegenOptions = field(default_factory=CodegenOptions)
     touched: set[str] = field(default_factory=set)  # tensors read in this iteration
 
 

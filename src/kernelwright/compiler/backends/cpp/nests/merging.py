@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kernelwright.compiler.lower.c_family.nest import Fold, Put
+from kernelwright.compiler.lower.c_family.nest import Reduce, Store
 from kernelwright.compiler.lower.tile_values import VIEWS, Value
 from kernelwright.sketch.index import Poly, poly
 
@@ -24,18 +24,18 @@ PLAIN = {"load", "stored", "const", "unary", "binary", "where", "cast", "bitcast
 def run_together(nest: Nest, axes: list[int]) -> tuple[list[int], dict[int, Poly]]:
     """The axes that stay loops, and how far each runs."""
     extents = dict(enumerate(nest.shape))
-    if len(axes) < 2 or not all(_plain(root.value, nest.computing) for root in nest.roots):
+    if len(axes) < 2 or not all(_plain(output.value, nest.computing) for output in nest.outputs):
         return axes, extents
     before = _places(nest)
     if before is None:
         return axes, extents
     inner, kept, index = axes[-1], nest.index, list(nest.index)
-    folded = nest.folded()
+    reduced = nest.reduced()
     merged = True
     while merged:
         merged = False
         for outer in axes[:-1]:
-            if (outer in folded) == (inner in folded) and _behind(nest, before, outer, inner, extents[inner]):
+            if (outer in reduced) == (inner in reduced) and _behind(nest, before, outer, inner, extents[inner]):
                 axes = [axis for axis in axes if axis != outer]
                 extents[inner] = extents[inner] * extents[outer]
                 index[outer] = poly(0)
@@ -67,12 +67,12 @@ def _places(nest: Nest) -> list[Place] | None:
     nest.scalars(elements)
     if elements.borders or elements.picks:
         return None
-    for root in nest.roots:
-        if isinstance(root, Put):
-            tensor = nest.around.tensors[root.tensor]
-            if root.mode != "set" or elements.outside(tensor.shape, elements.positions(root.axes, nest.index)):
+    for output in nest.outputs:
+        if isinstance(output, Store):
+            tensor = nest.context.tensors[output.tensor]
+            if output.mode != "set" or elements.outside(tensor.shape, elements.positions(output.axes, nest.index)):
                 return None
-        if isinstance(root, Fold) and root.op.startswith("arg"):
+        if isinstance(output, Reduce) and output.op.startswith("arg"):
             return None
     return elements.places
 

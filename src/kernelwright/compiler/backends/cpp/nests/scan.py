@@ -18,7 +18,7 @@ from kernelwright.compiler.lower.c_family.scalars import Lines, Scalar
 from kernelwright.compiler.lower.c_types import COMPUTED, literal
 from kernelwright.compiler.lower.element_index import Index
 from kernelwright.compiler.lower.element_index import offset as offset_of
-from kernelwright.compiler.lower.tile_values import HEAVY, PickAccess, SpanAccess, Storage, StoreEffect, Value
+from kernelwright.compiler.lower.tile_values import MATERIALIZED, PickAccess, SpanAccess, Storage, StoreEffect, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import neutral
 from kernelwright.sketch.index import Poly, combine, poly, to_c
@@ -48,8 +48,8 @@ def into_tensor(scheduler: Scheduler, effect: StoreEffect) -> bool:
         return False
     if any(isinstance(axis, PickAccess) for axis in effect.axes):
         return False
-    tensor = scheduler.around.tensors[effect.tensor]
-    nest = Nest(scheduler.around, value.shape, [], set())
+    tensor = scheduler.context.tensors[effect.tensor]
+    nest = Nest(scheduler.context, value.shape, [], set())
     trial = nest.elements({})
     spans = sum(isinstance(axis, SpanAccess) for axis in effect.axes)
     if spans != len(value.shape) or trial.outside(tensor.shape, trial.positions(effect.axes, nest.index)):
@@ -66,10 +66,10 @@ def _under(scheduler: Scheduler, effect: StoreEffect) -> Value | None:
     """The one scan of rows that a store is made of, if each of its elements goes into the element at its own place."""
     if effect.value.op == "scan":
         return effect.value
-    heavy = [v for v in scheduler.pending([effect.value]) if v.op in HEAVY]
-    if len(heavy) != 1 or heavy[0].op != "scan":
+    materialized = [v for v in scheduler.pending([effect.value]) if v.op in MATERIALIZED]
+    if len(materialized) != 1 or materialized[0].op != "scan":
         return None
-    found = heavy[0]
+    found = materialized[0]
     alike = effect.value.dtype is found.dtype is DType.f32 and effect.value.shape == found.shape
     inside = effect.value
     while inside is not found:
@@ -121,7 +121,7 @@ class _Job:
     @staticmethod
     def of(scheduler: Scheduler, value: Value, storage: Storage | None, effect: StoreEffect | None) -> _Job:
         _, axis, reverse, _ = value.data
-        nest = Nest(scheduler.around, value.shape, [], set())
+        nest = Nest(scheduler.context, value.shape, [], set())
         others = [a for a, e in enumerate(value.shape) if e.constant != 1 and a != axis]
         inner = others[-1] if others and others[-1] > axis else None
         outer = [a for a in others if a != inner]
@@ -134,7 +134,7 @@ class _Job:
         index = tuple(at if a == axis else p for a, p in enumerate(nest.index))
         elements = nest.elements({nest.vars[a]: k + 1 for k, a in enumerate(order)})
         element = elements.of(value.args[0], index)
-        lines = Lines(len(order), scheduler.around.taken | set(nest.vars.values()))
+        lines = Lines(len(order), scheduler.context.taken | set(nest.vars.values()))
         lines.count([element])
         text = lines.write(element, len(order), False)
         piece, at_ = (scheduler.builder.fresh(stem) for stem in ("piece", "at"))
@@ -195,11 +195,11 @@ def _rows(scheduler: Scheduler, job: _Job) -> list[str]:
     var, whole = job.nest.vars[axis], to_c(extent)
     carry, begin, count = (scheduler.builder.fresh(stem) for stem in ("carry", "begin", "count"))
     piece, at = job.piece, job.at
-    scheduler.around.taken.update((carry, begin, piece, count, at))
+    scheduler.context.taken.update((carry, begin, piece, count, at))
     memory, offset = job.place()
     step = offset.coefficient(var)
     put = [f"{job.slot()} = {c_expressions.store(f'{piece}[{at}]', job.value.dtype)};", "}"]
-    if memory in scheduler.around.streamed and step is not None and step.constant == 1:
+    if memory in scheduler.context.streamed and step is not None and step.constant == 1:
         first = to_c(offset.substitute({var: poly(begin)}))
         leave = [f"stream(&{memory}[{first}], {piece}, {count});"]
     else:

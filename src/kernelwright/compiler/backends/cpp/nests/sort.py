@@ -33,7 +33,7 @@ def argsort(scheduler: Scheduler, value: Value) -> None:
     storage = scheduler.declare(value)
     source = x.storage
     assert source is not None
-    nest = Nest(scheduler.around, value.shape, [], set())
+    nest = Nest(scheduler.context, value.shape, [], set())
     others = [a for a, e in enumerate(value.shape) if a != axis and e.constant != 1]
     zero = tuple(poly(0) if a == axis else p for a, p in enumerate(nest.index))
     out = ["{"]

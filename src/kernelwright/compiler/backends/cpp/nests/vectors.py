@@ -15,7 +15,7 @@ from kernelwright.compiler.backends.cpp.nests.fetch import fetches
 from kernelwright.compiler.backends.cpp.nests.loops import Loop
 from kernelwright.compiler.lower import c_expressions
 from kernelwright.compiler.lower.c_family.elements import Elements
-from kernelwright.compiler.lower.c_family.nest import Fill, Fold, Put
+from kernelwright.compiler.lower.c_family.nest import Materialize, Reduce, Store
 from kernelwright.compiler.lower.c_family.scalars import Scalar, fill
 from kernelwright.compiler.lower.c_types import literal
 from kernelwright.compiler.lower.element_index import offset
@@ -42,7 +42,7 @@ FUNCTIONS = frozenset(
 _NAME = re.compile(r"(?<![\w.])[A-Za-z_][\w:]*")
 _OWN = {"std::fabs": "fabs_of", "std::sqrt": "sqrt_of", "nan_max": "vector_max", "nan_min": "vector_min"}
 _RENAMED = re.compile("|".join(_OWN))
-_FOLDS = frozenset({"sum", "prod", "max", "min"})
+_REDUCTIONS = frozenset({"sum", "prod", "max", "min"})
 
 
 @dataclass
@@ -60,11 +60,11 @@ class VectorBody:
     # ------------------------------------------------------------ may it be written?
 
     def fits(self, *, split: bool = False) -> bool:
-        """True if every root and every scalar that changes in the innermost loop can be a vector of floats; `split`: in an interior
+        """True if every output and every scalar that changes in the innermost loop can be a vector of floats; `split`: in an interior
         of the loop, where no guard of its own has to be asked."""
         nest = self.nest
         extent = self.inner.extent.constant
-        if nest.ordered() or (nest.elems.borders and not split) or nest.inner_tests or not self._roots_fit():
+        if nest.ordered() or (nest.elems.borders and not split) or nest.inner_tests or not self._outputs_fit():
             return False
         halved = extent is not None and extent % WIDEST == WIDEST // 2
         if extent is not None and extent < SHORTEST and (extent < WIDEST or halved or not self._repeatable()):
@@ -72,18 +72,18 @@ class VectorBody:
         seen: set[Scalar] = set()
         return all(self._fits(scalar, seen) for scalar in nest.values)
 
-    def _roots_fit(self) -> bool:
-        for root, scalar in zip(self.nest.roots, self.nest.values, strict=True):
+    def _outputs_fit(self) -> bool:
+        for output, scalar in zip(self.nest.outputs, self.nest.values, strict=True):
             if scalar.dtype is not DType.f32:
                 return False
-            if isinstance(root, Fold):
-                if root.op not in _FOLDS or root.storage.dtype is not DType.f32 or scalar.level < len(self.nest.loops):
+            if isinstance(output, Reduce):
+                if output.op not in _REDUCTIONS or output.storage.dtype is not DType.f32 or scalar.level < len(self.nest.loops):
                     return False
-                if self.inner.axis not in root.axes and not self._contiguous(self.column(root)):
+                if self.inner.axis not in output.axes and not self._contiguous(self.column(output)):
                     return False
                 continue
-            dtype = root.storage.dtype if isinstance(root, Fill) else self.nest.around.tensors[root.tensor].dtype
-            if dtype is not DType.f32 or not self._contiguous(self.place(root)[1]):
+            dtype = output.storage.dtype if isinstance(output, Materialize) else self.nest.context.tensors[output.tensor].dtype
+            if dtype is not DType.f32 or not self._contiguous(self.place(output)[1]):
                 return False
         return True
 
@@ -119,17 +119,17 @@ class VectorBody:
 
     # ------------------------------------------------------------ writing
 
-    def place(self, root: Fill | Put) -> tuple[str, Poly]:
-        """Memory and offset that a root is stored at."""
+    def place(self, output: Materialize | Store) -> tuple[str, Poly]:
+        """Memory and offset that an output is stored at."""
         nest = self.nest
-        if isinstance(root, Fill):
-            return root.storage.name, Elements.offset_in(root.storage, nest.fill_index(root))
-        tensor = nest.around.tensors[root.tensor]
-        return tensor.pointer, offset(tensor.strides, nest.elems.positions(root.axes, nest.index))
+        if isinstance(output, Materialize):
+            return output.storage.name, Elements.offset_in(output.storage, nest.tile_index(output))
+        tensor = nest.context.tensors[output.tensor]
+        return tensor.pointer, offset(tensor.strides, nest.elems.positions(output.axes, nest.index))
 
-    def column(self, root: Fold) -> Poly:
+    def column(self, output: Reduce) -> Poly:
         """The offset of the running value of a column, where the innermost axis is not the one that is reduced."""
-        return Elements.offset_in(root.storage, self.nest.fold_index(root))
+        return Elements.offset_in(output.storage, self.nest.reduced_index(output))
 
     def value(self, scalar: Scalar) -> str:
         """The C text of a vector; what does not change in the loop stays a number."""
@@ -162,26 +162,26 @@ class VectorBody:
             return name
         return text
 
-    def step(self, abreast: int, streamed: Put | None, before: list[str], lanes: dict[Fold, str]) -> list[str]:
+    def step(self, abreast: int, streamed: Store | None, before: list[str], lanes: dict[Reduce, str]) -> list[str]:
         """What one step of the loop does: all vectors are computed, then all are stored; `lanes` names each reduction's vectors."""
         ends: list[str] = []
         stores: list[str] = []
         made: list[str] = []
         part = "[part]" if abreast > 1 else ""
-        for root, scalar in zip(self.nest.roots, self.nest.values, strict=True):
+        for output, scalar in zip(self.nest.outputs, self.nest.values, strict=True):
             text = self.value(scalar)
-            if isinstance(root, Fold) and lanes:
-                lane = f"{lanes[root]}{part or '[0]'}"
-                ends.append(f"{lane} = {_reduction(root.op, lane, self._closed(text))};")
+            if isinstance(output, Reduce) and lanes:
+                lane = f"{lanes[output]}{part or '[0]'}"
+                ends.append(f"{lane} = {_reduction(output.op, lane, self._closed(text))};")
                 continue
-            if isinstance(root, Fold):
-                memory, offset = root.storage.name, self.column(root)
+            if isinstance(output, Reduce):
+                memory, offset = output.storage.name, self.column(output)
                 old = f"load_vector(&{memory}[{to_c(offset)}])"
-                text = _reduction(root.op, old, self._closed(text))
+                text = _reduction(output.op, old, self._closed(text))
             else:
-                memory, offset = self.place(root)
+                memory, offset = self.place(output)
                 text = text if scalar.level == len(self.nest.loops) else f"splat({text})"
-            how = "stream_vector" if root is streamed else "store_vector"
+            how = "stream_vector" if output is streamed else "store_vector"
             if abreast == 1:
                 ends.append(f"{how}(&{memory}[{to_c(offset)}], {text});")
                 continue
@@ -202,7 +202,7 @@ class VectorBody:
         """Whether elements may be made twice: nothing that is written here is read here too."""
         places = self.nest.elems.places
         written = {place.memory for place in places if place.writes}
-        return not any(isinstance(root, Fold) for root in self.nest.roots) and not any(
+        return not any(isinstance(output, Reduce) for output in self.nest.outputs) and not any(
             place.memory in written for place in places if not place.writes
         )
 
@@ -217,7 +217,7 @@ class VectorBody:
         return wish
 
     def write(
-        self, low: str, high: str, tail: list[str], streamed: Put | None, lanes: dict[Fold, str], abreast: int
+        self, low: str, high: str, tail: list[str], streamed: Store | None, lanes: dict[Reduce, str], abreast: int
     ) -> list[str]:
         """The loop: whole groups of vectors, then single ones, and the elements that are left (`tail`)."""
         nest, var = self.nest, self.inner.var
@@ -256,9 +256,9 @@ def _reduction(op: str, old: str, text: str) -> str:
     return _RENAMED.sub(lambda match: _OWN[match.group(0)], c_expressions.reduction(op, old, text, DType.f32))
 
 
-def begin_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
+def begin_lanes(reduction: Reduce, name: str, abreast: int) -> list[str]:
     """The vectors of a reduction, and one more for the elements that fill no vector."""
-    start = literal(neutral(fold.op, DType.f32), DType.f32)
+    start = literal(neutral(reduction.op, DType.f32), DType.f32)
     return [
         f"Vector {name}[{abreast}];",
         f"for (auto& lane : {name}) lane = splat({start});",
@@ -267,15 +267,15 @@ def begin_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
     ]
 
 
-def end_lanes(fold: Fold, name: str, abreast: int) -> list[str]:
+def end_lanes(reduction: Reduce, name: str, abreast: int) -> list[str]:
     """All vectors into the rest, and that halved until one number is left: as exact as pairwise summation."""
     step = c_expressions.reduction
     return [
         f"#pragma GCC unroll 8\nfor (int part = 1; part < {abreast}; ++part) "
-        f"{name}[0] = {_reduction(fold.op, f'{name}[0]', f'{name}[part]')};",
+        f"{name}[0] = {_reduction(reduction.op, f'{name}[0]', f'{name}[part]')};",
         f"for (int lane = 0; lane < WIDE; ++lane) "
-        f"{name}_rest[lane] = {step(fold.op, f'{name}[0][lane]', f'{name}_rest[lane]', DType.f32)};",
+        f"{name}_rest[lane] = {step(reduction.op, f'{name}[0][lane]', f'{name}_rest[lane]', DType.f32)};",
         "#pragma GCC unroll 4\nfor (int half = WIDE / 2; half > 0; half /= 2)",
         f"for (int lane = 0; lane < half; ++lane) "
-        f"{name}_rest[lane] = {step(fold.op, f'{name}_rest[lane]', f'{name}_rest[lane + half]', DType.f32)};",
+        f"{name}_rest[lane] = {step(reduction.op, f'{name}_rest[lane]', f'{name}_rest[lane + half]', DType.f32)};",
     ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.backends.cpp.products import bf16, micro_kernel
-from kernelwright.compiler.lower.c_family.nest import Fill, Nest
+from kernelwright.compiler.lower.c_family.nest import Materialize, Nest
 from kernelwright.compiler.lower.tile_values import VIEWS, Carried, LoopEffect, Storage, Value
 from kernelwright.sketch.index import Poly, combine, poly, to_c
 from kernelwright.sketch.nodes import DType
@@ -60,7 +60,7 @@ def view(scheduler: Scheduler, x: Value, dtype: DType) -> View | None:
         return None
     if leaf.storage is not None and leaf.storage.scalar:
         return None
-    nest = Nest(scheduler.around, x.shape, [], set())
+    nest = Nest(scheduler.context, x.shape, [], set())
     elements = nest.elements({var: k + 1 for k, var in nest.vars.items()})
     elements.of(x, tuple(map(poly, nest.vars.values())))
     if len(elements.places) != 1 or elements.picks:
@@ -187,7 +187,7 @@ def several(scheduler: Scheduler, value: Value) -> None:
     value.storage = target
     if left.rows != value.shape[1]:  # rows beyond the end of A are zero
         zero = scheduler.builder.number(0, value.dtype, value.shape)
-        scheduler.emit(Nest(scheduler.around, value.shape, [Fill(target, zero, ())], set()), value.shape)
+        scheduler.emit(Nest(scheduler.context, value.shape, [Materialize(target, zero, ())], set()), value.shape)
     which = poly(scheduler.builder.fresh("p"))
     loop = micro_kernel.Loop(to_c(combine("min", left.columns, right.rows)), to_c(left.column), to_c(right.row))
 
@@ -216,7 +216,7 @@ def begin_sum(scheduler: Scheduler, value: Value, *, whole: bool) -> str:
         return scheduler.first_sums.get(acc, "false")
     carried = _rescaled(scheduler, acc, value) if acc is not None else None
     if acc is not None and carried is not None:
-        scheduler.emit(Nest(scheduler.around, value.shape, [Fill(carried, acc, ())], set()), value.shape)
+        scheduler.emit(Nest(scheduler.context, value.shape, [Materialize(carried, acc, ())], set()), value.shape)
         value.storage = carried
         return "false"
     storage = scheduler.declare(value)
@@ -225,7 +225,7 @@ def begin_sum(scheduler: Scheduler, value: Value, *, whole: bool) -> str:
         if whole:
             return "true"
         acc = scheduler.builder.number(0, value.dtype, value.shape)
-    scheduler.emit(Nest(scheduler.around, value.shape, [Fill(storage, acc, ())], set()), value.shape)
+    scheduler.emit(Nest(scheduler.context, value.shape, [Materialize(storage, acc, ())], set()), value.shape)
     return "false"
 
 
@@ -280,7 +280,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
         return Left(name, to_c(storage.extents[-1]), "1", a.shape[0], a.shape[1])
     step = found.column.constant
     rows = a.shape[0].constant
-    copying = scheduler.around.knobs.copy_left
+    copying = scheduler.context.options.copy_left
     far = step is None or step * a.dtype.size >= FAR_BYTES or copying == 2
     many = rows is None or rows > CodegenOptions.pack_above_rows
     if copying and found.storage is None and found.row.constant == 1 and far and many:
@@ -301,7 +301,7 @@ def right_operand(scheduler: Scheduler, b: Value, gemm_value: Value) -> Right:
         return arranged
     found = view(scheduler, b, gemm_value.dtype)
     rows = gemm_value.shape[0].constant
-    few = rows is not None and rows < scheduler.around.knobs.pack_above_rows
+    few = rows is not None and rows < scheduler.context.options.pack_above_rows
     depth, columns = b.shape
     if found is not None and found.column.constant == 1:
         whole = found.columns.constant is not None and found.columns.constant % panel == 0
@@ -342,7 +342,7 @@ def panels_in_memory(scheduler: Scheduler, b: Value, gemm_value: Value, panel: i
         or load.data.pad not in (None, 0)
     ):
         return None
-    nest = Nest(scheduler.around, load.shape, [], set())
+    nest = Nest(scheduler.context, load.shape, [], set())
     elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
     elements.of(load, nest.index)
     limits = _limits(elements.borders, nest, load.shape)
@@ -368,7 +368,7 @@ def as_panels(scheduler: Scheduler, b: Value, gemm_value: Value, panel: int) -> 
         scheduler.make(inner)
     cut = scheduler.builder.value("reshape", (b,), (depth, poly(columns.constant // panel), poly(panel)), b.dtype)
     turned = scheduler.builder.value("permute", (cut,), (cut.shape[1], depth, cut.shape[2]), b.dtype, (1, 0, 2))
-    nest = Nest(scheduler.around, turned.shape, [], set())
+    nest = Nest(scheduler.context, turned.shape, [], set())
     elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
     elements.of(turned, nest.index)
     if elements.borders:
