@@ -31,6 +31,12 @@ BINARY = {op: f"libdevice.{op}" for op in ("pow", "atan2", "copysign")}
 """Functions of two floats."""
 _SIGNS = {"add": "+", "sub": "-", "mul": "*", "div": "/", "and": "&", "or": "|", "xor": "^", "shl": "<<", "shr": ">>",
           "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}  # fmt: skip
+_DIVISIONS = {
+    "floordiv": ("_floor_div({0}, {1})", "tl.floor({0} / {1})"),
+    "mod": ("_floor_mod({0}, {1})", "_remainder({0}, {1})"),
+    "fmod": ("({0} % {1})", "libdevice.fmod({0}, {1})"),
+}
+"""Of integers, and of floats."""
 
 
 def number(value: float | int | bool, dtype: DType) -> str:
@@ -123,12 +129,8 @@ def _binary(op: str, a: str, b: str, dtype: DType) -> str:
         return f"({a} & {b})" if dtype is DType.bool else f"(({a} != 0) & ({b} != 0))"
     if op == "logical_or":
         return f"({a} | {b})" if dtype is DType.bool else f"(({a} != 0) | ({b} != 0))"
-    if op == "floordiv":
-        return f"tl.floor({a} / {b})" if floats else f"_floor_div({a}, {b})"
-    if op == "mod":
-        return f"_remainder({a}, {b})" if floats else f"_floor_mod({a}, {b})"
-    if op == "fmod":
-        return f"libdevice.fmod({a}, {b})" if floats else f"({a} % {b})"
+    if op in _DIVISIONS:
+        return _DIVISIONS[op][floats].format(a, b)
     if op in BINARY:
         if not floats:
             raise SketchError(f"Triton has no {op} of integers")

@@ -6,7 +6,7 @@ by its text but by what it does, exactly:
 1. `record`              the emulator runs the file's launches and tells them
 2. `read`                the source: the real preprocessor, then tree-sitter
 3. `block`               blocks of threads run in step with real indices and unknown data (`statements`, `expressions`, `builtins`,
-                         `lanes`, `memory`, `scope`); the `tape` keeps only arithmetic on data
+                         `lanes`, `allocations`, `picked`, `literals`, `scope`); the `tape` keeps only arithmetic on data
 4. `terms`               one element's formula off the tape; sums, maxima, arguments of maxima with all their terms
 5. `general`, `affine`   formulas of sampled elements → one formula of all: addresses fitted as affine, sums as folds over boxes
 6. `values`, `forward`   formulas → the designer's lazy values, with torch's operators in between; the designer schedules the sketch

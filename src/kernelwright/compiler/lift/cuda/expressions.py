@@ -6,7 +6,6 @@ what can be assigned.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -17,28 +16,27 @@ from kernelwright.compiler.lift.cuda import builtins
 from kernelwright.compiler.lift.cuda.allocations import (
     Accessor,
     Element,
-    Memory,
     Part,
     Pointer,
     PointerType,
     Slot,
-    Store,
     Vector,
     VectorType,
-    fitted,
     size_of,
 )
 from kernelwright.compiler.lift.cuda.lanes import binary, chosen, converted, negated, unary
+from kernelwright.compiler.lift.cuda.literals import literal, numeric_limit
+from kernelwright.compiler.lift.cuda.picked import PickingStore, Temporary, array_of
 from kernelwright.compiler.lift.cuda.read import Node, Program
 from kernelwright.compiler.lift.cuda.refusal import Refused
 from kernelwright.compiler.lift.cuda.scope import Scope, declared, named_type
-from kernelwright.compiler.lift.cuda.tape import FLOATS, Tape, Value
+from kernelwright.compiler.lift.cuda.tape import Tape, Value
 
 Closure = Callable[[], Any]
 FIELDS = {"x": 0, "y": 1, "z": 2, "w": 3}
 
 
-class Expressions(Store):
+class Expressions(PickingStore):
     """The half of the machine that evaluates; statements.py is the other."""
 
     def __init__(self, tape: Tape, program: Program) -> None:
@@ -139,7 +137,7 @@ class Expressions(Store):
         limit = re.fullmatch(r"std\s*::\s*numeric_limits<(.*)>\s*::\s*(\w+)", node.text)
         if limit:
             type, what, line = limit.group(1), limit.group(2), node.line
-            return lambda: _limit(named_type(type, self.scope, self.program, line), what, line)
+            return lambda: numeric_limit(named_type(type, self.scope, self.program, line), what, line)
         return self._identifier(Node("identifier", node.text.rpartition("::")[2].strip(), node.line, [], {}))
 
     def _field_expression(self, node: Node) -> Closure:
@@ -168,35 +166,13 @@ class Expressions(Store):
             p, i = self.value(base), self.scalar(index)
             if isinstance(p, Accessor):
                 far = binary(self.tape, "*", converted(self.tape, i, "i64"), Value("i64", p.strides[0]))
-                there = self._moved(p.pointer, far, 1, node.line)
+                there = self.moved(p.pointer, far, 1, node.line)
                 return there if len(p.strides) == 1 else Accessor(there, p.sizes[1:], p.strides[1:])
             if not isinstance(p, Pointer):
                 raise Refused(node.line, f"{base.text[:60]} is not an array")
-            return self._moved(p, i, 1, node.line)
+            return self.moved(p, i, 1, node.line)
 
         return at
-
-    def _moved(self, p: Pointer, i: Value, sign: int, line: int) -> Pointer:
-        """The element `i` of what a pointer leads to; an array of arrays gives the inner array."""
-        inner = p.inner[1:] if p.inner else ()
-        step = size_of(p.type) * math.prod(inner) * sign
-        if i.codes is not None:
-            if p.memory.kind != "global":
-                raise Refused(line, "a position in a shared or local array depends on data")
-            return Pointer(p.memory, _Unknown(self.tape, p.offset, i, step), p.type, inner)
-        known = i.known
-        return Pointer(p.memory, p.offset + known * step, p.type, inner)
-
-    def read(self, p: Pointer) -> Any:
-        """Reads; a position that depends on data becomes a gather."""
-        if isinstance(p.offset, _Unknown):
-            return p.offset.gather(self, p)
-        return super().read(p)
-
-    def write(self, p: Pointer, value: Any) -> None:
-        if isinstance(p.offset, _Unknown):
-            raise Refused(self.line, "a store to a position that depends on data")
-        super().write(p, value)
 
     def _pointer_expression(self, node: Node) -> Closure:
         inner = node["argument"]
@@ -221,16 +197,10 @@ class Expressions(Store):
                 base = p.type.base
                 return Pointer(p.memory, p.offset + found.at * size_of(base), base)
             if isinstance(found, Slot):
-                return self._spilled(found, node.line)
+                return array_of(found, node.line)
             raise Refused(node.line, f"the address of {inner.text[:60]} is not followed")
 
         return address
-
-    def _spilled(self, slot: Slot, line: int) -> Pointer:
-        """A variable whose address is taken lies in local memory from now on."""
-        if isinstance(slot.value, Pointer) and slot.value.inner:
-            return Pointer(slot.value.memory, slot.value.offset, slot.value.type)
-        raise Refused(line, "the address of a variable is not followed")
 
     def _unary_expression(self, node: Node) -> Closure:
         inner, symbol = node["argument"], node["operator"].text
@@ -272,7 +242,7 @@ class Expressions(Store):
         return apply
 
     def _stepped(self, p: Pointer, i: Value, sign: int, line: int) -> Pointer:
-        moved = self._moved(p, i, sign, line)
+        moved = self.moved(p, i, sign, line)
         return Pointer(moved.memory, moved.offset, p.type, p.inner)
 
     def _both(self, symbol: str, left: Node, right: Node) -> Value:
@@ -453,7 +423,7 @@ class Expressions(Store):
                 owner = self._place(whole)
                 return lambda: Part(owner(), FIELDS[name])
             case "call_expression" | "cast_expression":
-                return lambda: _Temporary(self.value(node))
+                return lambda: Temporary(self.value(node))
         raise Refused(node.line, f"{node.text[:60]} cannot be assigned")
 
     # ------------------------------------------------------------ calls
@@ -524,92 +494,3 @@ class Expressions(Store):
 
     def _user_defined_literal(self, node: Node) -> Closure:
         return self._number_literal(node)
-
-
-class _Temporary:
-    """A value without a place, of which a part is read."""
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def get(self, store: Store) -> Any:
-        return self.value
-
-    def set(self, store: Store, value: Any) -> None:
-        raise Refused(store.line, "this cannot be assigned")
-
-
-class _Unknown:
-    """A byte offset that depends on data: a base and an unknown index times a step."""
-
-    def __init__(self, tape: Tape, base: Any, index: Value, step: int) -> None:
-        self.tape, self.base, self.index, self.step = tape, base, index, step
-
-    def __add__(self, more: Any) -> _Unknown:
-        return _Unknown(self.tape, self.base + more, self.index, self.step)
-
-    def gather(self, store: Store, p: Pointer) -> Any:
-        """An entry `gather`: the element at (base + index * step)."""
-        memory = p.memory
-        if isinstance(p.type, VectorType):
-            raise Refused(store.line, "a vector at a position that depends on data")
-        if memory.written:
-            raise Refused(store.line, "a read of written memory at a position that depends on data")
-        size = size_of(memory.type)
-        if isinstance(self.base, _Unknown):
-            inner = self.base
-            scaled = binary(self.tape, "*", inner.index, Value("i64", inner.step // size))
-            base: Any = inner.base
-        else:
-            scaled, base = None, self.base
-        where = binary(self.tape, "*", Value("i64", codes=self.tape.codes(self.index)), Value("i64", self.step // size))
-        if scaled is not None:
-            where = binary(self.tape, "+", where, scaled)
-        known = Value("i64", base // size if isinstance(base, np.ndarray) else int(base) // size)
-        where = binary(self.tape, "+", where, known)
-        return Value(memory.type, codes=self.tape.emit("gather", memory.type, self.tape.codes(where), info=memory))
-
-
-def literal(text: str, line: int) -> Value:
-    """A number as it is written."""
-    plain = text.replace("'", "").lower()
-    if plain.startswith("0x"):
-        digits = plain.rstrip("ul")
-        number = int(digits, 16)
-        return Value("u32" if "u" in plain[2:] or number > 0x7FFFFFFF else "i32", number)
-    if re.fullmatch(r"[0-9]+[ul]*", plain):
-        digits = plain.rstrip("ul")
-        suffix = plain[len(digits) :]
-        number = int(digits, 8 if len(digits) > 1 and digits[0] == "0" else 10)
-        wide = "l" in suffix or number > 0x7FFFFFFF
-        return Value(("u" if "u" in suffix else "i") + ("64" if wide else "32"), number)
-    try:
-        return (
-            Value("f32", float(np.float32(plain.rstrip("f"))))
-            if plain.endswith("f")
-            else Value("f64", float(plain.rstrip("l")))
-        )
-    except ValueError:
-        raise Refused(line, f"the number {text} is not read") from None
-
-
-def _limit(type: Any, what: str, line: int) -> Value:
-    floats = {"f32": 3.4028234663852886e38, "f64": 1.7976931348623157e308, "f16": 65504.0, "bf16": 3.3895313892515355e38}
-    if type in FLOATS:
-        table = {
-            "max": floats[type],
-            "lowest": -floats[type],
-            "infinity": math.inf,
-            "min": 1.1754943508222875e-38,
-            "epsilon": 1.1920929e-07,
-        }
-        if what in table:
-            return Value(type, table[what])
-    elif isinstance(type, str):
-        bits = size_of(type) * 8
-        high = 2**bits - 1 if type[0] == "u" else 2 ** (bits - 1) - 1
-        return Value(type, high if what == "max" else -high - 1 if type[0] == "i" else 0)
-    raise Refused(line, f"numeric_limits::{what} is not read")
-
-
-__all__ = ["Expressions", "Memory", "fitted", "literal"]
