@@ -29,10 +29,11 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
     from kernelwright.compiler.backends.cuda_c import runtime
     from kernelwright.compiler.lift import compose  # noqa: F401
-    from kernelwright.compiler.lift.cuda import forward, record  # noqa: F401
+    from kernelwright.compiler.lift.cuda import forward, record
     from kernelwright.compiler.lift.cuda.read import parser
 
     runtime.install(target)
+    forward.this_machine()
     record.install(put)
     parser()
 

@@ -10,6 +10,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,11 +60,16 @@ def sketch_of(seen: Seen, follow: Follow) -> nodes.Sketch:
         raise Refused(seen.source.count("\n", 0, head.start()) + 1, refused.reason) from None
 
 
+@cache
+def this_machine() -> Capabilities:
+    """Where a sketch is held against the kernel; whoever migrates it schedules it anew. Read before the sandbox closes."""
+    return Capabilities.of(Target.host())
+
+
 def _checked(seen: Seen, follow: Follow) -> nodes.Sketch:
     """The sketch, which gives what the kernel gave on the inputs seen, where its launches were run."""
     captured = Forward(seen, follow).captured()
-    here = Capabilities.of(Target.host())  # where it is held against the kernel; whoever migrates it schedules it anew
-    sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc, capabilities=here)[0][0])
+    sketch = require(assemble(captured, re.sub(r"\W", "_", seen.name), seen.doc, capabilities=this_machine())[0][0])
     if not seen.executed:
         return sketch
     found = interpreter.call(sketch, pytree.tree_leaves(seen.inputs), seen.state, strict=True)

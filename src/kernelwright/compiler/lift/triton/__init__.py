@@ -23,13 +23,14 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     from kernelwright.compiler.lift import compose  # noqa: F401
-    from kernelwright.compiler.lift.cuda import forward  # noqa: F401
+    from kernelwright.compiler.lift.cuda import forward
     from kernelwright.compiler.lift.ptx import triton as compiled
     from kernelwright.compiler.lift.triton import front, reader, record  # noqa: F401
     from kernelwright.compiler.offdevice import redirect
     from kernelwright.sketch.interpret.interpreter import run  # noqa: F401
 
     redirect.install(target)
+    forward.this_machine()
     record.install(put, target)
     compiled.install(record.Run.compiled)
 
