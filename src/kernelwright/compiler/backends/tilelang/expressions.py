@@ -290,7 +290,7 @@ class Expressions:
         def run() -> Any:
             buffer = slots[place]
             if state.mask is None and type(buffer) is Array:
-                box = _box(plan, buffer.data.shape)
+                box = box_of(plan, buffer.data.shape)
                 if box is not None:
                     part = buffer.data[box]
                     return (part.transpose(order) if order else part)[shape]
@@ -429,7 +429,7 @@ def _fragment(buffer: Any) -> bool:
     return str(buffer.scope()) == "local.fragment"
 
 
-def _box(plan: Sequence[tuple[Lane | None, Run]], shape: Sequence[int]) -> tuple[Any, ...] | None:
+def box_of(plan: Sequence[tuple[Lane | None, Run]], shape: Sequence[int]) -> tuple[Any, ...] | None:
     """Slices for a plan, or None when they leave the buffer."""
     box: list[Any] = []
     for (lane, offset), size in zip(plan, shape, strict=True):

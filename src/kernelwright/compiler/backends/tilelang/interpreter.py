@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernelwright.compiler.backends.tilelang.arrays import Array, Cells, Kind, Unknown, numpy_dtype
-from kernelwright.compiler.backends.tilelang.expressions import Code, Lane, Run, State, _box, tirx
+from kernelwright.compiler.backends.tilelang.expressions import Code, Lane, Run, State, box_of, tirx
 from kernelwright.compiler.backends.tilelang.races import Watched, watched
 from kernelwright.compiler.backends.tilelang.tileops import TileOps
 
@@ -431,7 +431,7 @@ class Program(TileOps):
             given = value.run()
             whole = isinstance(given, np.ndarray) and given.ndim == len(lanes) + base and base
             if state.mask is None and type(buffer) is Array and not (whole and given.shape[-1] != 1):
-                box = _box(plan, buffer.data.shape)
+                box = box_of(plan, buffer.data.shape)
                 if box is not None:
                     part = buffer.data[box]
                     if isinstance(given, np.ndarray) and given.ndim:

@@ -2,7 +2,7 @@
 
 1. `runtime`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
 2. `copies`       two copies of Triton in one process: one interprets, one compiles
-3. `interpreter`  the patched interpreter: `bf16`, `reductions`, `checked_memory` (bounds), `driver`
+3. `interpreter/` Triton's interpreter, patched; `driver` what stands for a GPU's
 4. `aot`            launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
 5. `emit`         a sketch as a kernel file: `kernel` (launches), `program` (loops and stores), `registers` (reductions, products,
                   scans, sorts), `elements` (on the spot), `lines`, `op_table`; what tile programs share is in compiler/lower

@@ -15,7 +15,7 @@ from typing import Any
 from kernelwright.compiler.backends.triton.ascend.lower import lower_launches
 from kernelwright.compiler.backends.triton.copies import COMPILING, INTERPRETING, compiling
 from kernelwright.compiler.backends.triton.driver import Driver
-from kernelwright.compiler.backends.triton.interpreter import RECORD, Launched, Pointer
+from kernelwright.compiler.backends.triton.interpreter.patches import RECORD, Launched, Pointer
 from kernelwright.compiler.language import CompileFailed
 from kernelwright.compiler.offdevice import amdgcn, cubin
 

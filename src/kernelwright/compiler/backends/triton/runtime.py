@@ -10,8 +10,9 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from kernelwright.compiler.backends.triton import aot, interpreter
+from kernelwright.compiler.backends.triton import aot
 from kernelwright.compiler.backends.triton.ascend.lower import REMARKS
+from kernelwright.compiler.backends.triton.interpreter import patches
 from kernelwright.compiler.offdevice.redirect import Redirect, host_work
 from kernelwright.compiler.offdevice.redirect import install as redirect
 
@@ -22,7 +23,7 @@ def install(target: Mapping[str, Any]) -> None:
     # The default changes between releases of Triton: fused multiply-adds, as nvcc has them.
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     redirect(target)
-    interpreter.teach(target)
+    patches.teach(target)
 
 
 def context(*, calling: bool) -> Any:
@@ -32,7 +33,7 @@ def context(*, calling: bool) -> Any:
 
 def launches() -> int:
     """Kernels launched so far."""
-    return interpreter.RECORD.count
+    return patches.RECORD.count
 
 
 def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -42,7 +43,7 @@ def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def notes() -> list[str]:
     """How it was executed, where that is not what the device does."""
-    record, told = interpreter.RECORD, []
+    record, told = patches.RECORD, []
     if record.tf32:
         told.append(
             "tl.dot multiplies fp32 tiles in tf32 on the device unless input_precision is 'ieee'; the interpreter used fp32"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.compiler.backends.triton.ascend.text import work
-from kernelwright.compiler.backends.triton.interpreter import Launched
+from kernelwright.compiler.backends.triton.interpreter.patches import Launched
 from kernelwright.compiler.language import CompileFailed
 
 CHILD = Path(__file__).with_name("child.py").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.compiler.backends.triton.copies import INTERPRETING
-from kernelwright.compiler.backends.triton.interpreter import OPTIONS, RECORD, Launched, Pointer
+from kernelwright.compiler.backends.triton.interpreter.patches import OPTIONS, RECORD, Launched, Pointer
 from kernelwright.compiler.language import CompileFailed
 
 _interpreter: Any = INTERPRETING["triton.runtime.interpreter"]

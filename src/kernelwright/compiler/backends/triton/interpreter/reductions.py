@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.backends.triton.bf16 import narrow, widen
+from kernelwright.compiler.backends.triton.interpreter.bf16 import narrow, widen
 
 
 def teach(interpreter: Any, tl: Any) -> None:

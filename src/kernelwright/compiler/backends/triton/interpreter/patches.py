@@ -1,8 +1,8 @@
 """Triton's interpreter made ready for foreign kernels: patched once, for good, in the process of one candidate.
 
-What is changed, each with its reason in the module that does it: bf16 arithmetic (halves.py), reductions and scans (reductions.py),
-bounds and undefined elements (memory.py), libdevice (libdevice.py), speed (quick.py), and here: the language is patched once
-instead of at each launch and each call of a device function (milliseconds each), autotuning takes the first configuration,
+What is changed, each with its reason in the module that does it: bf16 arithmetic (bf16.py), reductions and scans (reductions.py), bounds
+and undefined elements (checked_memory.py), libdevice (offdevice/libdevice.py), speed (speed.py), and here: the language is patched
+once instead of at each launch and each call of a device function (milliseconds each), autotuning takes the first configuration,
 benchmarks measure nothing, and every launch is put down for the compiler.
 """
 
@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.backends.triton import bf16, checked_memory, driver, fast_interpreter, reductions
+from kernelwright.compiler.backends.triton import driver
 from kernelwright.compiler.backends.triton.copies import INTERPRETING
+from kernelwright.compiler.backends.triton.interpreter import bf16, checked_memory, reductions, speed
 from kernelwright.compiler.language import CompileFailed
 from kernelwright.compiler.offdevice import libdevice
 from kernelwright.compiler.offdevice.redirect import require_device
@@ -75,7 +76,7 @@ def teach(target: Mapping[str, Any]) -> None:
     _patch_launch()
     _patch_dot()
     _patch_autotuner()
-    fast_interpreter.teach(_interpreter, _tl)
+    speed.teach(_interpreter, _tl)
     _triton.runtime.driver.set_active(driver.Driver(_triton, target))
     _triton.testing.do_bench = _triton.testing.do_bench_cudagraph = _no_benchmark
 
