@@ -7,7 +7,7 @@ is a list of effects in program order: stores, loops with their carried tiles, c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -174,3 +174,15 @@ class Block:
                     for item in effect.carried:
                         yield from (value for value in (item.initial, item.final) if value is not None)
                     yield from effect.body.used()
+
+
+def made_of(values: Iterable[Value]) -> set[Value]:
+    """These values and all that they are made of."""
+    found: set[Value] = set()
+    stack = list(values)
+    while stack:
+        value = stack.pop()
+        if value not in found:
+            found.add(value)
+            stack += value.operands
+    return found

@@ -46,7 +46,7 @@ def built(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...]) -> tup
 def test_turned(name: str) -> None:
     function, inputs = CASES[name]
     text, model = built(function, inputs)
-    assert "transposed(&" in text
+    assert "transpose_copy(&" in text
     torch.testing.assert_close(model(*inputs), function(*inputs), rtol=1e-6, atol=1e-6)
 
 

@@ -27,6 +27,7 @@ from kernelwright.compiler.lower.tile_values import (
     MaterializeEffect,
     StoreEffect,
     Value,
+    made_of,
 )
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, combine, poly, to_c
@@ -298,27 +299,7 @@ def _flat(effect: StoreEffect) -> bool:
 
 
 def _needed(effects: list[Effect]) -> set[Value]:
-    found: set[Value] = set()
-    stack: list[Value] = []
-
-    def visit(items: list[Effect]) -> None:
-        for effect in items:
-            if isinstance(effect, StoreEffect):
-                stack.extend(effect.operands)
-            elif isinstance(effect, MaterializeEffect):
-                stack.append(effect.value)
-            elif isinstance(effect, LoopEffect):
-                for item in effect.carried:
-                    stack.extend(v for v in (item.initial, item.final) if v is not None)
-                visit(effect.body.effects)
-
-    visit(effects)
-    while stack:
-        value = stack.pop()
-        if value not in found:
-            found.add(value)
-            stack.extend(value.operands)
-    return found
+    return made_of(Block(None, effects).used())
 
 
 def _volume(place: TensorPlace) -> int | None:

@@ -27,6 +27,7 @@ from kernelwright.compiler.lower.tile_values import (
     Storage,
     StoreEffect,
     Value,
+    made_of,
 )
 from kernelwright.sketch.index import Poly, combine, poly, to_c
 
@@ -265,22 +266,8 @@ class Scheduler:
                 self.make(value)
 
     def needed_inside(self, block: Block, also: list[Value]) -> set[Value]:
-        found: set[Value] = set()
-        stack = list(also)
-        for effect in block.effects:
-            if isinstance(effect, StoreEffect):
-                stack += effect.operands
-            elif isinstance(effect, MaterializeEffect):
-                stack.append(effect.value)
-            elif isinstance(effect, LoopEffect):
-                found |= self.needed_inside(effect.body, [])
-                stack += [v for c in effect.carried for v in (c.initial, c.final) if v is not None]
-        while stack:
-            value = stack.pop()
-            if value not in found:
-                found.add(value)
-                stack += value.operands
-        return found
+        """All values that the effects of a block need, and those that `also` need."""
+        return made_of([*also, *block.used()])
 
     def begin_carried(self, loop: LoopEffect) -> None:
         """Storage for what the loop carries; a tile that nobody else needs is taken over, not copied."""

@@ -17,7 +17,7 @@ from kernelwright.compiler.lower.tile_programs.elements import TensorPlace
 from kernelwright.compiler.lower.tile_programs.lines import Name, Writer
 from kernelwright.compiler.lower.tile_programs.plan import Dim, Plan, Survey
 from kernelwright.compiler.lower.tile_programs.survey import Surveyor
-from kernelwright.compiler.lower.tile_values import Block, LoopEffect
+from kernelwright.compiler.lower.tile_values import Block, LoopEffect, made_of
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly
@@ -162,7 +162,7 @@ class LaunchBuilder:
 
     def _lanes(self, plan: Plan) -> dict[str, int]:
         """Parallel loops whose iterations share a program, and how many of them: small tiles make poor blocks."""
-        ops = _operations(self.graph)
+        ops = {value.op for value in made_of(self.graph.used())}
         if ops & {"gemm", "argsort"} or any(dim.walk == "grid" for dim in plan.of.values()):
             return {}
         found: dict[str, int] = {}
@@ -190,19 +190,6 @@ class LaunchBuilder:
             name = f"{stem}_kernel_{k}"
         self.taken.add(name)
         return name
-
-
-def _operations(block: Block) -> set[str]:
-    found: set[str] = set()
-    seen: set[int] = set()
-    stack = list(block.used())
-    while stack:
-        value = stack.pop()
-        if value.id not in seen:
-            seen.add(value.id)
-            found.add(value.op)
-            stack += value.operands
-    return found
 
 
 def _loop_bounds(block: Block) -> set[str]:

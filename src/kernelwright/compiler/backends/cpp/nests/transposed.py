@@ -29,7 +29,7 @@ def make_sums(scheduler: Scheduler, value: Value) -> None:
     rows, columns = value.shape
     pitches = to_c(sums.storage.extents[-1]), to_c(storage.extents[-1])
     scheduler.out.append(
-        f"transposed({sums.storage.name}, {pitches[0]}, {storage.name}, {pitches[1]}, {to_c(rows)}, {to_c(columns)});"
+        f"transpose_copy({sums.storage.name}, {pitches[0]}, {storage.name}, {pitches[1]}, {to_c(rows)}, {to_c(columns)});"
     )
     value.storage = storage
     scheduler.count_work(value.shape, 2)
@@ -65,7 +65,7 @@ def make(scheduler: Scheduler, value: Value, transposition: Transposition) -> bo
         scheduler.out.append(f"for (int64_t k = 0; k < {size}; ++k) {storage.name}[k] = {kind}({pad});")
     pitch = to_c(tensor.strides[transposition.column_axis])
     scheduler.out.append(
-        f"transposed(&{tensor.pointer}[{to_c(offset)}], {pitch}, {storage.name}, {transposition.columns}, {rows}, {columns});"
+        f"transpose_copy(&{tensor.pointer}[{to_c(offset)}], {pitch}, {storage.name}, {transposition.columns}, {rows}, {columns});"
     )
     value.storage = storage
     scheduler.count_work(value.shape, 2)

@@ -179,9 +179,9 @@ typedef Four Line;
 FUNCTION void turn_block(Line* x) { turn(x[0], x[1], x[2], x[3]); }
 #endif
 constexpr int64_t BLOCK = sizeof(Line) / sizeof(float);
-// == transposed
+// == transpose_copy
 // to[r][c] = from[c][r], in blocks that read and write whole lines
-template <typename T> FUNCTION void transposed(const T* from, int64_t pitch, T* to, int64_t to_pitch, int64_t rows, int64_t columns) {
+template <typename T> FUNCTION void transpose_copy(const T* from, int64_t pitch, T* to, int64_t to_pitch, int64_t rows, int64_t columns) {
   int64_t c = 0;
   if constexpr (sizeof(T) == sizeof(float))
     for (; c + BLOCK <= columns; c += BLOCK) {
