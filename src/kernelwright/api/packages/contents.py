@@ -45,7 +45,7 @@ class Contents:
         sketches = [parse(text, path=path) for text in texts]
         chosen = _name(name or sketches[0].name)
         knobs = CodegenOptions.of(Kernel.from_source(source, path=path).options)
-        made = tuple(c_library(s, f"{chosen}_{k}" if k else chosen, knobs=knobs) for k, s in enumerate(sketches))
+        made = tuple(c_library(s, f"{chosen}_{k}" if k else chosen, options=knobs) for k, s in enumerate(sketches))
         digest = hashlib.sha256("".join(library.text for library in made).encode()).hexdigest()
         return cls(chosen, digest, sketches[0].doc.strip() or chosen, made)
 
