@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from kernelwright.compiler.lower.element_index import ElementIndex, Index, fitting, flat, offset
 from kernelwright.compiler.lower.tile_values import AtAccess, SpanAccess, Value
@@ -37,14 +36,15 @@ def at(array: np.ndarray, index: Index) -> int:
     return int(array[tuple(int(p.constant or 0) for p in index)])
 
 
-@given(st.data())
-def test_a_views_operand_is_read_where_numpy_reads_it(data: st.DataObject) -> None:
-    shape = tuple(data.draw(st.lists(st.integers(1, 4), min_size=2, max_size=4)))
+SHAPES = [(3,), (1, 4), (2, 3), (4, 1, 2), (3, 2, 2), (2, 1, 3, 2)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_views_operand_is_read_where_numpy_reads_it(shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape)).reshape(shape)
     x = value("stored", (), shape)
-    axis = data.draw(st.integers(0, len(shape) - 1))
-    order = tuple(data.draw(st.permutations(range(len(shape)))))
-    begin = data.draw(st.integers(0, shape[0] - 1))
+    axis, begin = len(shape) - 1, shape[0] - 1
+    order = (*range(1, len(shape)), 0)
     parts = (SpanAccess(poly(begin), poly(shape[0] - begin), poly(1)), *(AtAccess(poly(n - 1)) for n in shape[1:]))
     views = {
         "permute": (array.transpose(order), order),
@@ -59,8 +59,8 @@ def test_a_views_operand_is_read_where_numpy_reads_it(data: st.DataObject) -> No
             assert at(array, inner) == int(seen[place]), op
 
 
-@given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-def test_flat_positions_go_there_and_back(shape: list[int]) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_flat_positions_go_there_and_back(shape: tuple[int, ...]) -> None:
     extents = tuple(map(poly, shape))
     strides = [int(np.prod(shape[k + 1 :])) for k in range(len(shape))]
     for place in np.ndindex(*shape):
