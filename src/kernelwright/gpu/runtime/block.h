@@ -28,6 +28,7 @@ struct Block {
     uint8_t* memory;             // all of the block's own memory
     uint8_t* shared;
     Barrier barriers[17];
+    std::vector<uint64_t> counts, site_counts;  // of this block's worker, added up at its end
     void* checks;
 };
 
@@ -37,6 +38,7 @@ void kw_stop_grid(Warp* w);
 // Of the variant: called when a block begins and ends, and when a barrier lets its warps go.
 void kw_block_begins(Block*);
 void kw_block_ends(Block*);
+void kw_block_freed(Block*);
 void kw_barrier_opens(Block*, uint32_t barrier);
 void kw_grid_begins(Grid*);
 void kw_grid_ends(Grid*);

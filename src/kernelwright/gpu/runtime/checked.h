@@ -60,63 +60,84 @@ void kw_block_begins(Block* b) {
     c->copies.assign(b->warp_count, {});
 }
 void kw_block_ends(Block*) {}
+void kw_block_freed(Block* b) { delete (BlockChecks*)b->checks; }
 void kw_barrier_opens(Block* b, uint32_t) { ((BlockChecks*)b->checks)->epoch++; }
 uint64_t kw_shared_room(uint64_t bytes) { return 3 * bytes + 4096; }
 
 static uint32_t active(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
 
+static void count_add(Warp* w, uint32_t mask, uint32_t site, uint64_t units, uint64_t least) {
+    uint64_t* c = w->block->site_counts.data() + 4ull * site;
+    c[0]++;
+    c[1] += active(mask);
+    c[2] += units;
+    c[3] += least;
+}
 static void count_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at) {
-    Launch* l = w->block->launch;
-    if (!l->site_counts || !mask) return;
-    uint64_t sectors[64 * 2];
+    if (!w->counts || !mask) return;
+    uint64_t sectors[128], most = 0;
     int n = 0;
     for (uint32_t m = mask; m; m &= m - 1) {
         int i = __builtin_ctz(m);
         for (uint64_t s = at[i] >> 5; s <= (at[i] + (uint64_t)size - 1) >> 5; s++) {
             bool known = false;
-            for (int k = n - 1; k >= 0 && !known; k--) known = sectors[k] == s;
-            if (!known && n < 128) sectors[n++] = s;
+            if (n && s <= most)
+                for (int k = n - 1; k >= 0 && !known; k--) known = sectors[k] == s;
+            if (!known && n < 128) sectors[n++] = s, most = s > most ? s : most;
         }
     }
-    uint64_t* c = l->site_counts + 4ull * site;
-    __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(c + 1, active(mask), __ATOMIC_RELAXED);
-    __atomic_fetch_add(c + 2, (uint64_t)n, __ATOMIC_RELAXED);
-    __atomic_fetch_add(c + 3, (active(mask) * (uint64_t)size + 31) / 32, __ATOMIC_RELAXED);
+    count_add(w, mask, site, (uint64_t)n, (active(mask) * (uint64_t)size + 31) / 32);
 }
 // Passes over 32 banks of four bytes: wide accesses go in two or four parts of the warp; equal words are had in one pass.
-static void count_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at) {
-    Launch* l = w->block->launch;
-    if (!l->site_counts || !mask) return;
+static uint32_t passes_of(uint32_t lanes, int size, const uint64_t* at, uint64_t base) {
+    uint32_t first[32], words[32][8], used[32] = {}, most = 0;
+    for (uint32_t m = lanes; m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint64_t o = at[i] - base;
+        for (uint64_t x = o >> 2; x <= (o + (uint64_t)size - 1) >> 2; x++) {
+            uint32_t bank = x & 31, have = used[bank];
+            if (!have) {
+                first[bank] = (uint32_t)x;
+                used[bank] = 1;
+                most = most ? most : 1;
+                continue;
+            }
+            if (first[bank] == (uint32_t)x) continue;
+            bool known = false;
+            for (uint32_t k = 1; k < have && k < 8 && !known; k++) known = words[bank][k] == (uint32_t)x;
+            if (known) continue;
+            if (have < 8) words[bank][have] = (uint32_t)x;
+            if (++used[bank] > most) most = used[bank];
+        }
+    }
+    return most;
+}
+static void count_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, bool simple) {
+    if (!w->counts || !mask) return;
     int parts = size <= 4 ? 1 : size / 4;
     if (parts > 4) parts = 4;
+    if (simple) {  // one word for all, or a row without gaps
+        count_add(w, mask, site, (uint64_t)parts, (uint64_t)parts);
+        return;
+    }
     uint64_t passes = 0, least = 0;
     for (int p = 0; p < parts; p++) {
         uint32_t lanes = mask & (parts == 1 ? ~0u : ((1u << (32 / parts)) - 1) << (p * 32 / parts));
         if (!lanes) continue;
-        uint32_t words[32][8], used[32] = {};
-        uint32_t most = 0;
-        for (uint32_t m = lanes; m; m &= m - 1) {
-            int i = __builtin_ctz(m);
-            uint64_t o = at[i] - (uint64_t)w->shared;
-            for (uint64_t x = o >> 2; x <= (o + (uint64_t)size - 1) >> 2; x++) {
-                uint32_t bank = x & 31;
-                bool known = false;
-                uint32_t have = used[bank] < 8 ? used[bank] : 8;
-                for (uint32_t k = 0; k < have && !known; k++) known = words[bank][k] == (uint32_t)x;
-                if (known) continue;
-                if (used[bank] < 8) words[bank][used[bank]] = (uint32_t)x;
-                if (++used[bank] > most) most = used[bank];
-            }
-        }
-        passes += most;
+        passes += passes_of(lanes, size, at, (uint64_t)w->shared);
         least++;
     }
-    uint64_t* c = l->site_counts + 4ull * site;
-    __atomic_fetch_add(c, 1, __ATOMIC_RELAXED);
-    __atomic_fetch_add(c + 1, active(mask), __ATOMIC_RELAXED);
-    __atomic_fetch_add(c + 2, passes, __ATOMIC_RELAXED);
-    __atomic_fetch_add(c + 3, least, __ATOMIC_RELAXED);
+    count_add(w, mask, site, passes, least);
+}
+KW_INLINE bool is_row(const uint64_t* at, int size) {
+    uint64_t off = 0;
+    for (uint64_t i = 0; i < 32; i++) off |= at[i] ^ (at[0] + i * (uint64_t)size);
+    return !off;
+}
+KW_INLINE bool is_one(const uint64_t* at) {
+    uint64_t off = 0;
+    for (int i = 0; i < 32; i++) off |= at[i] ^ at[0];
+    return !off;
 }
 
 enum Access { READ = 0, WRITE = 1, UPDATE = 2 };
@@ -140,10 +161,43 @@ KW_INLINE uint32_t shadow(BlockChecks* c, uint32_t warp, uint32_t first, uint32_
     }
     return 0;
 }
+// A row of granules at once: true, and the cells brought up to date, if nothing is wrong with any.
+static bool shadow_row(BlockChecks* c, uint32_t warp, uint64_t first, uint64_t count, int access) {
+    uint32_t *wrote = c->wrote.data() + first, *read = c->read.data() + first;
+    uint32_t epoch = c->epoch, mine = epoch << 8 | warp, bad = 0;
+    if (access == READ) {
+        for (uint64_t i = 0; i < count; i++) {
+            uint32_t x = wrote[i];
+            bad |= (uint32_t)(x == 0) | (x & PENDING) | (uint32_t)((x >> 8 == epoch) & ((x & 31) != warp));
+        }
+        if (bad) return false;
+        for (uint64_t i = 0; i < count; i++) {
+            uint32_t x = read[i];
+            read[i] = (x >> 8 == epoch) & ((x & 63) != warp) ? epoch << 8 | MANY : mine;
+        }
+        return true;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        uint32_t x = wrote[i], y = read[i];
+        bad |= (uint32_t)((x >> 8 == epoch) & ((x & 31) != warp)) | (uint32_t)((y >> 8 == epoch) & ((y & 63) != warp));
+    }
+    if (bad) return false;
+    for (uint64_t i = 0; i < count; i++) wrote[i] = mine;
+    return true;
+}
 static uint32_t shared_access(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int access, bool counted = true) {
     BlockChecks* c = checks_of(w);
     uint64_t end = shared_end(w), base = (uint64_t)w->shared;
     uint32_t granule = w->block->launch->entry->shared_granule, shift = (uint32_t)__builtin_ctz(granule), good = mask;
+    if (mask == ~0u && access != UPDATE) {
+        bool one = access == READ && is_one(at), row = !one && is_row(at, size);
+        uint64_t o = at[0] - base, bytes = row ? 32ull * (uint64_t)size : (uint64_t)size;
+        if ((one || row) && o < end && o + bytes <= end && !(o & (uint64_t)(size - 1)) && !(size & (size - 1)) &&
+            shadow_row(c, w->index, o >> shift, ((o + bytes - 1) >> shift) - (o >> shift) + 1, access)) {
+            if (counted) count_shared(w, mask, site, size, at, true);
+            return mask;
+        }
+    }
     for (uint32_t m = mask; m; m &= m - 1) {
         int i = __builtin_ctz(m);
         uint64_t o = at[i] - base;
@@ -163,7 +217,7 @@ static uint32_t shared_access(Warp* w, uint32_t mask, uint32_t site, int size, c
             good &= ~(1u << i);
         }
     }
-    if (counted) count_shared(w, good, site, size, at);
+    if (counted) count_shared(w, good, site, size, at, false);
     return good;
 }
 
@@ -206,6 +260,28 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
         if (range >= 0) c->last_range = (uint64_t)range;
         bool races = !c->synced && access != UPDATE;
         if (access == UPDATE) c->synced = true;
+        if (range >= 0 && good == ~0u && access != UPDATE && is_row(at, size)) {
+            uint32_t* cells = g->cells[(size_t)range];
+            if (!cells) return count_global(w, good, site, size, at), good;
+            uint64_t o = low - l->ranges[range].begin, first = o >> shift, count = ((o + 32ull * (uint64_t)size - 1) >> shift) - first + 1;
+            uint32_t tag = c->tag, bad = 0;
+            cells += first;
+            for (uint64_t k = 0; k < count; k++) {
+                uint32_t wrote = cells[k] & 0xffff, read = cells[k] >> 16;
+                bad |= (uint32_t)((wrote != 0) & (wrote != tag)) | (uint32_t)((access == WRITE) & (read != 0) & (read != tag));
+            }
+            if (!bad || !races) {
+                if (access == WRITE)
+                    for (uint64_t k = 0; k < count; k++) cells[k] = (cells[k] & 0xffff0000u) | tag;
+                else
+                    for (uint64_t k = 0; k < count; k++) {
+                        uint32_t read = cells[k] >> 16;
+                        cells[k] = (cells[k] & 0xffff) | ((read != 0) & (read != tag) ? 0xffff0000u : tag << 16);
+                    }
+                count_global(w, good, site, size, at);
+                return good;
+            }
+        }
         for (uint32_t m = good; m; m &= m - 1) {
             int i = __builtin_ctz(m);
             int mine = range;

@@ -9,6 +9,7 @@ KW_INLINE uint32_t check_atomic(Warp*, uint32_t mask, uint32_t, int, const uint6
 KW_INLINE bool check_uniform(Warp*, uint32_t, uint32_t, int, uint64_t, int) { return true; }
 void kw_block_begins(Block*) {}
 void kw_block_ends(Block*) {}
+void kw_block_freed(Block*) {}
 void kw_barrier_opens(Block*, uint32_t) {}
 void kw_grid_begins(Grid*) {}
 void kw_grid_ends(Grid*) {}

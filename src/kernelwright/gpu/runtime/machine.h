@@ -64,7 +64,7 @@ struct Warp {
     uint8_t* shared;
     uint8_t* local;
     uint64_t* counts;
-    uint32_t alive, index, started, released, spun;
+    uint32_t alive, index, started, released, spun, waited;
     int32_t fuel;
     uint32_t barrier, barrier_threads, barrier_site, barrier_result, barrier_value;
     uint32_t site, local_bytes;
@@ -144,8 +144,8 @@ template <int N> KW_INLINE int kw_stop(Flow<N>& f) {
 }
 KW_INLINE void kw_count(Warp* w, int counter, uint32_t mask) {
     if (__builtin_expect(w->counts != nullptr, 0)) {
-        __atomic_fetch_add(&w->counts[2 * counter], 1, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&w->counts[2 * counter + 1], (uint64_t)__builtin_popcount(mask), __ATOMIC_RELAXED);
+        w->counts[2 * counter]++;
+        w->counts[2 * counter + 1] += (uint64_t)__builtin_popcount(mask);
     }
 }
 

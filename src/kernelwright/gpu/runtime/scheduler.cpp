@@ -134,6 +134,7 @@ static Block* make_block(Grid* g) {
     b->grid = g;
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
     b->warp_count = (threads + 31) / 32;
+    if (l->counts) b->counts.assign(2ull * l->entry->counters, 0), b->site_counts.assign(4 * l->sites, 0);
     b->shared_bytes = ((uint64_t)l->entry->shared_bytes + l->shared_bytes + 255) & ~255ull;
     uint64_t each = (sizeof(Warp) + 63) & ~63ull, registers = ((uint64_t)l->entry->register_bytes + 63) & ~63ull;
     uint64_t local = ((uint64_t)l->entry->local_bytes * 32 + 63) & ~63ull;
@@ -157,7 +158,7 @@ static Block* make_block(Grid* g) {
         w->params = l->params;
         w->globals = l->globals;
         w->shared = b->shared;
-        w->counts = l->counts;
+        w->counts = l->counts ? b->counts.data() : nullptr;
         w->local_bytes = l->entry->local_bytes;
         for (uint32_t t = 0; t < 32; t++) {
             uint32_t n = i * 32 + t;
@@ -184,7 +185,7 @@ static void begin_block(Block* b, uint64_t number) {
         Warp* w = b->warps[i];
         memset(w->registers, 0, l->entry->register_bytes);
         w->alive = threads - i * 32 >= 32 ? ~0u : (1u << (threads - i * 32)) - 1;
-        w->started = w->spun = w->released = 0;
+        w->started = w->spun = w->released = w->waited = 0;
         for (int k = 0; k < 3; k++) w->ctaid[k] = at[k];
         b->state[i] = RUNNING;
     }
@@ -252,6 +253,9 @@ static void work(Grid* g) {
     }
     for (Block* b : open) free_blocks.push_back(b);
     for (Block* b : free_blocks) {
+        for (size_t i = 0; i < b->counts.size(); i++) __atomic_fetch_add(&l->counts[i], b->counts[i], __ATOMIC_RELAXED);
+        for (size_t i = 0; i < b->site_counts.size(); i++) __atomic_fetch_add(&l->site_counts[i], b->site_counts[i], __ATOMIC_RELAXED);
+        kw_block_freed(b);
         free(b->memory);
         delete b;
     }

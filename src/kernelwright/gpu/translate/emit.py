@@ -347,10 +347,12 @@ class Emitter:
             if self.is_uniform(members)
             else f"kw_any_lane({self.src(members, 32, 0)}, {self.src(members, 32, 1)}, m)"
         )
-        self.put(f"if (~m & {text} & w->alive) {{")
-        self.put(f"    if (kw_others(R.flow)) {{ kw_hold(R.flow, {self.number}, m); goto next; }}")
+        # Lanes that leave the kernel while others wait for them here were named and did not come.
+        self.put(f"if (~m & {text} & (w->alive | w->waited)) {{")
+        self.put(f"    if (kw_others(R.flow)) {{ w->waited |= w->alive; kw_hold(R.flow, {self.number}, m); goto next; }}")
         self.put(f"    kw_missing_lanes(w, m, {self.site(i)}, {text});")
         self.put("}")
+        self.put("w->waited = 0;")
 
     def _end(self, n: int, block: BasicBlock) -> None:
         i = block.terminator
