@@ -23,6 +23,8 @@ def sketch_command(
     check: Annotated[bool, typer.Option("--check", help="Check it: shapes, dtypes, bounds, races.")] = False,
     run: Annotated[bool, typer.Option("--run", help="Check it, and run it against the reference in the interpreter.")] = False,
     against: Annotated[str | None, typer.Option(help="With a sketch file and --run: the task it should compute.")] = None,
+    dsl: Annotated[str, typer.Option(help="The language that the sketch is designed for.")] = "cpp",
+    target: Annotated[str, typer.Option(help="The hardware that it is designed for: cpu, auto, h100, mi300x …")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print the sketch of a task; check it; run it against the reference. Exit code 0 if what was asked for holds, 1 if not."""
@@ -32,7 +34,7 @@ def sketch_command(
 
     source = _sketch_source(task)
     if source is None:
-        sketch, notes = _designed(task)
+        sketch, notes = _designed(task, dsl, target)
     else:
         from kernelwright.sketch.parse import parse
 
@@ -46,6 +48,8 @@ def sketch_command(
         print(json.dumps(_report(sketch, text, notes, faults, comparison)))
     else:
         _show(text)
+        for note in notes:
+            print(f"# {note}", file=sys.stderr)
         _tell(task, faults, comparison)
     return 1 if faults or (comparison is not None and not comparison.agrees) else 0
 
@@ -65,13 +69,15 @@ def _sketch_source(spec: str) -> str | None:
     return text if "returns" in named or (text and spec.endswith(".sketch.py")) else None
 
 
-def _designed(spec: str) -> tuple[Sketch, tuple[str, ...]]:
+def _designed(spec: str, dsl: str, target: str) -> tuple[Sketch, tuple[str, ...]]:
     from kernelwright import suites
 
     task = suites.task(spec)
     from kernelwright.compiler.designer import design_task
+    from kernelwright.compiler.hardware import capabilities_of
+    from kernelwright.compiler.language import language
 
-    best = design_task(task)[0]
+    best = design_task(task, capabilities=capabilities_of(language(dsl), target))[0]
     return best.sketch, best.notes
 
 

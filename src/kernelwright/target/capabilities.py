@@ -28,6 +28,7 @@ OWN_CACHES = ("L1d", "L2")
 """Caches that a core has for itself; what is behind them is shared."""
 ASSUMED_PEAK = 1.0e11
 """FLOP/s of a unit of which no sheet says anything."""
+FEW_CORES = 4
 WAKE_SECONDS = 5e-6
 """Waking the threads of a CPU for a loop, where it was not measured."""
 MATRIX_UNITS = frozenset(("tensor_core", "matrix_core", "cube"))
@@ -150,16 +151,19 @@ class Capabilities:
         own = self.bandwidth / self.units * self.launch_seconds / 4
         return 65_536 if self.vectors else max(4096, 1 << round(math.log2(max(1.0, own))))
 
-    @property
-    def enough_tasks(self) -> int:
-        """Iterations that keep all units busy to the end: a core takes several in turn, blocks share a unit anyway."""
-        return 4 * self.units if self.vectors else self.units
+    def busy(self, tasks: int) -> bool:
+        """Whether so many iterations keep all units busy to the end. Blocks share a unit anyway; a core takes several in turn, and on
+        few cores whatever else runs there is felt (measured on two), so that as many as there are cores are not enough."""
+        if not self.vectors:
+            return tasks >= self.units
+        return tasks >= 4 * self.units or (self.units > FEW_CORES and tasks > 0 and tasks % self.units == 0)
 
     def worth_sharing(self, elements: int, tasks: int) -> bool:
-        """Whether reading so many elements, which only so many tasks share, is worth another kernel that shares it among all units."""
+        """Whether reading so many elements, which only so many tasks share, is worth the kernels that share it among all units: one
+        for the parts, one for their sums. A unit alone gets about twice its share of the memory's bandwidth."""
         if self.vectors:
             return elements > self.alone
-        return elements / max(1, tasks) * (1 - min(1.0, tasks / self.units)) > self.alone
+        return elements / max(1, tasks) * (1 - min(1.0, 2 * tasks / self.units)) > 2 * self.alone
 
     def facts(self) -> str:
         """The figures that decide, as one line for a reader."""

@@ -178,9 +178,11 @@ def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
         nest = build(tracer, [(r, builder.placed[id(r)]) for r in roots], section)
         loops.refuse_waste(nest, machine)
         chosen = loops.plan(nest, machine)
+        why = f"{builder.placed[id(roots[0])]}: {loops.reason(nest, chosen, machine)}"
         taken = {t.name for t in builder.tensors}
         bodies.append((chosen.form, loops.write(nest, chosen, builder.view, taken, lines=machine.vectors)))
         builder.cost += loops.cost(nest, machine)
+    builder.notes.append(why)
     together = _joined(builder, roots)
     if len(together) > 1:
         builder.notes.append(f"{', '.join(builder.placed[id(r)] for r in roots)}: {', '.join(together)} in one kernel")

@@ -83,7 +83,7 @@ def refuse_waste(nest: Nest, machine: Capabilities) -> None:
     repeated = [e for e in found if domain - e.free and e.value is not None]
     rows = set().union(*(domain - e.free for e in repeated)) if repeated else set()
     lanes = math.prod(a.extent for a in domain - rows)
-    if lanes >= machine.enough_tasks:
+    if machine.busy(lanes):
         return
     for outer, inner in nested:
         if machine.worth_sharing(work(inner), lanes) and outer.value is not None and inner.value is not None:
@@ -185,6 +185,17 @@ def plan(nest: Nest, machine: Capabilities) -> Plan:
     if machine.vectors and all(value.kind == "scan" for _, value in nest.stores) and not found:
         return _running_columns(nest, sequential, parallel, vector, machine.units)
     return _columns(nest, sequential, parallel, vector, rows, must_whole, sizes)
+
+
+def reason(nest: Nest, chosen: Plan, machine: Capabilities) -> str:
+    """Why a plan's tiles are as they are, in words."""
+    tile = math.prod(chosen.tile.values())
+    tasks = math.prod(-(-a.extent // chosen.tile.get(a, 1)) for a in chosen.parallel)
+    sizes = TileSizes.of(machine)
+    limit = {"flat": sizes.flat(math.prod(a.extent for a in nest.domain)), "rows": sizes.row}.get(chosen.form, sizes.column)
+    unit = "core" if machine.vectors else "unit"
+    walked = f", walked in pieces of {tile:,}" if chosen.chunked else ""
+    return f"tiles of {tile:,} elements (up to {limit:,} for a {unit}){walked}, {tasks:,} tasks for {machine.units} {unit}s"
 
 
 def _block(atom: Atom, wish: int, spills: bool) -> int:

@@ -48,9 +48,9 @@ def _starves(value: v.Reduce, machine: Capabilities) -> bool:
     """Whether too few tasks share this reduction, and it is long enough to be worth a kernel more."""
     if machine.vectors:
         tasks = value.size if _contiguous(value) else value.size // (COLUMNS // 4)
-        return value.source.size >= machine.alone and tasks < machine.enough_tasks
+        return value.source.size >= machine.alone and not machine.busy(tasks)
     tasks = value.size if _contiguous(value) else -(-value.size // COLUMNS)
-    return tasks < machine.enough_tasks and machine.worth_sharing(value.source.size, tasks)
+    return not machine.busy(tasks) and machine.worth_sharing(value.source.size, tasks)
 
 
 def _parts(value: v.Reduce, length: int, last: bool, machine: Capabilities) -> int:

@@ -119,6 +119,11 @@ class _Attention:
         traffic = 4.0 * math.prod(p.batch) * p.kv_heads * p.positions * (p.depth + p.value_depth)
         return max(p.flops / (self.machine.peak * efficiency), traffic / self.machine.bandwidth)
 
+    def _staged(self, wide: int, tall: int) -> int:
+        """Bytes of a tile of queries, and of the keys and values that it meets at a time."""
+        p = self.p
+        return p.dtype.size * (wide * p.depth + tall * (p.depth + p.value_depth))
+
     # ------------------------------------------------------------ running softmax
 
     def running(self) -> ScheduleCandidate:
@@ -129,6 +134,10 @@ class _Attention:
         while tasks * ceil_div(p.queries, wide) < 2 * self.machine.units and smaller(p.queries, wide, 16, 16) < wide:
             wide = smaller(p.queries, wide, 16, 16)
         tall = block(p.positions, 64 if p.causal else 128, 6)
+        while not self.machine.vectors and self._staged(wide, tall) > self.machine.staged_bytes:
+            if (fewer := smaller(p.positions, tall, 16, 16)) == tall:
+                break
+            tall = fewer
         q, j = self.names.fresh("q"), self.names.fresh("j")
         body: list[Statement] = []
         query = self.load_q((*self.where, at(self.head), span(q, wide), span(0, p.depth)))
@@ -158,7 +167,12 @@ class _Attention:
         out = self.let(body, "out_tile")(Permute(Binary("div", acc, divisor), (1, 0)))
         body += self.finish(out, (*self.where, at(self.head), span(q, wide), span(0, p.value_depth)))
         nest: list[Statement] = [loop("parallel", q, 0, p.queries, wide, body)]
-        return ScheduleCandidate((Kernel(self.names.fresh("attention"), tuple(self.around(nest))),), (), (), self.cost(0.6))
+        note = (
+            f"attention: {wide} queries meet {tall} positions at a time, {self._staged(wide, tall) >> 10} KiB of "
+            f"{self.machine.staged_bytes >> 10} near a unit; {tasks * ceil_div(p.queries, wide)} tasks for {self.machine.units} units"
+        )
+        kernel = Kernel(self.names.fresh("attention"), tuple(self.around(nest)))
+        return ScheduleCandidate((kernel,), (), (), self.cost(0.6), (note,))
 
     def masked(self, step: list[Statement], score: Var, q: str, wide: int, j: str, tall: int) -> Var:
         """Scores [positions, queries] with the mask added and what must not be seen set to -inf."""

@@ -110,11 +110,11 @@ class PlainConv:
         budget = self.machine.tile_bytes // 4 // 2
         columns = columns_all if columns_all + column.reach <= 288 else block(columns_all, 256, 16)
         pitch = columns + column.reach if self.has_rows else columns
-        out_channels = self.group_out if self.whole else block(self.group_out, 128, 6)
+        out_channels = self.group_out if self.whole else block(self.group_out, 128 if self.machine.vectors else 64, 6)
         outside = self.p.batch * self.p.groups * math.prod(line.end - line.begin for line in self.outer)
 
         elsewhere = outside * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
-        rows = self._rows(rows_all, pitch, elsewhere)
+        rows = self._rows(rows_all, pitch, elsewhere, out_channels)
 
         def tasks() -> int:
             return outside * ceil_div(rows_all, rows) * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
@@ -144,13 +144,14 @@ class PlainConv:
         channels = block(self.group_in, max(1, min(most, budget // tile) // self.depth_taps), 4)
         return Tiling(out_channels, channels, rows, columns, pitch, tile_rows, tile_columns)
 
-    def _rows(self, rows_all: int, pitch: int, elsewhere: int) -> int:
+    def _rows(self, rows_all: int, pitch: int, elsewhere: int, out_channels: int) -> int:
         """Rows of a tile, of which `elsewhere` others lie beside each: about 512 pixels, where that fills vectors and rounds of all
         threads best. Copying an input row for all phases of a stride costs about a cycle for an element (measured on Zen 4), its
         products a vector of pixels a cycle for each tap and output channel."""
+        if not self.machine.vectors:  # sums in registers: without matrix units operands take half of what there is for them
+            pixels = self.machine.accumulator_bytes // (2 * self.p.dtype.size * out_channels)
+            return block(rows_all, max(1, min(rows_all, pixels // pitch)))
         ideal = max(1, min(rows_all, 512 // pitch))
-        if not self.machine.vectors:
-            return block(rows_all, ideal)
         row, column, lanes = self.row, self.column, 16
         copying = lanes * row.stride * column.stride / (self.group_out * row.kernel * column.kernel)
 
@@ -170,7 +171,18 @@ class PlainConv:
         kernel = Kernel(self.names.fresh("conv"), tuple(self.tasks(packed, tiling)))
         useful = self.p.out_spatial[-1] * tiling.rows / max(tiling.flat * ceil_div(self.p.out_spatial[-1], tiling.columns), 1)
         cost = self.cost(useful)
-        return ScheduleCandidate((pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), cost)
+        tensor = Tensor(packed, self.packed_shape(), self.p.dtype, "temp")
+        return ScheduleCandidate((pack, kernel), (tensor,), (), cost, (self.reason(tiling),))
+
+    def reason(self, t: Tiling) -> str:
+        """Why the tiles are as they are."""
+        m = self.machine
+        sums, read = t.out_channels * t.flat, t.channels * self.depth_taps * t.tile_rows * t.tile_columns
+        return (
+            f"convolution {self.p.channels} -> {self.p.out_channels}: tiles of {t.out_channels} channels x {t.rows} x {t.columns} pixels, "
+            f"{t.channels} channels at a time: {sums * self.p.dtype.size >> 10} KiB of sums ({m.accumulator_bytes >> 10} may be), "
+            f"{read * self.p.dtype.size >> 10} KiB of input ({m.tile_bytes >> 10} near a unit), for {m.units} units"
+        )
 
     def cost(self, useful: float) -> float:
         """Seconds, given the useful part of all columns. A block of registers has six rows: fewer output channels leave it partly

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
-from kernelwright.compiler.schedule.contraction import gemm_tiles
+from kernelwright.compiler.schedule.contraction import block_tiles, gemm_tiles
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
     add,
@@ -115,13 +115,17 @@ class _Gemm:
             found.append(self.columns())
         elif plain and p.n == 1:
             found.append(self.streamed_columns())
-        if plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.units:
+        if not self.machine.vectors:
+            if p.k and min(p.m, p.n) > FEW and (best := block_tiles.choose(p, self.machine)).parts > 1:
+                found.append(self.split(best))
+        elif plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.units:
             found.append(self.split())
         tiled = self.tiled()
         if self.exchangeable and min(p.m, p.n) > FEW:
             what = f"product {p.m} x {p.k} x {p.n}"
-            found.append(replace(self.exchanged(), notes=(f"{what}: A is packed, B read as it lies",)))
-            tiled = replace(tiled, notes=(f"{what}: B is packed, A read as it lies",))
+            exchanged = self.exchanged()
+            found.append(replace(exchanged, notes=(*exchanged.notes, f"{what}: A is packed, B read as it lies")))
+            tiled = replace(tiled, notes=(*tiled.notes, f"{what}: B is packed, A read as it lies"))
         return [*found, tiled]
 
     def with_a_copy(self, at_least: float) -> list[ScheduleCandidate]:
@@ -179,6 +183,8 @@ class _Gemm:
     def _blocks(self) -> tuple[int, int, int]:
         """Tile extents: a strip of B (k x 16) in the first cache, the tiles of A and of the output in the second."""
         p = self.p
+        if not self.machine.vectors and p.k:
+            return block_tiles.choose(p, self.machine, parts=False).blocks
         size = p.dtype.size
         side = 256 if self.machine.tile_bytes // size >= 100_000 else 128
         if p.a_shape != "full" or p.b_shape != "full" or p.out_shape != "full":
@@ -252,11 +258,18 @@ class _Gemm:
         body += self.finish(acc, (*where, span(i, tall), span(columns.first, wide)))
         nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", columns.var, 0, columns.stop, columns.step, body)])
         kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
+        if not self.machine.vectors and p.k:
+            chosen = block_tiles.choose(p, self.machine, parts=False)
+            cost = max(chosen.seconds, self.cost(1.0))
+            return ScheduleCandidate((*columns.kernels, kernel), columns.tensors, (), cost, (chosen.reason,))
         used = tall * wide * self._tiles(tall, wide) / (math.prod(p.batch) * p.m * p.n)
         busy = min(1.0, self._tiles(tall, wide) / self.machine.units)
-        return ScheduleCandidate(
-            (*columns.kernels, kernel), columns.tensors, (), self.cost(self.efficiency(tall, wide) * busy / used)
+        note = (
+            f"product {p.m} x {p.k} x {p.n}: tiles of {tall} x {wide}, {deep} terms at a time, for {self.machine.units} cores with "
+            f"{self.machine.tile_bytes >> 10} KiB each for tiles"
         )
+        cost = self.cost(self.efficiency(tall, wide) * busy / used)
+        return ScheduleCandidate((*columns.kernels, kernel), columns.tensors, (), cost, (note,))
 
     def plain_columns(self, where: tuple[nodes.Axis, ...], wide: int) -> Columns:
         """B as it lies in memory; a task packs what it needs of it."""
@@ -437,12 +450,14 @@ class _Gemm:
 
     # ------------------------------------------------------------ split k
 
-    def split(self) -> ScheduleCandidate:
+    def split(self, chosen: block_tiles.BlockTile | None = None) -> ScheduleCandidate:
         """k in parts, each in parallel into its own partial output; a second kernel adds the parts and finishes."""
         p = self.p
         tall, wide = block(p.m, 256, 6), self.whole_panels(block(p.n, 256, 16))
         deep = block(p.k, 256, 8)
         parts = min(ceil_div(p.k, deep), max(2, ceil_div(4 * self.machine.units, self._tiles(tall, wide))))
+        if chosen is not None:
+            tall, wide, deep, parts = *chosen.blocks, chosen.parts
         length = ceil_div(ceil_div(p.k, parts), deep) * deep
         parts = ceil_div(p.k, length)
         partial = self.names.fresh("partial")
@@ -469,13 +484,16 @@ class _Gemm:
         # come at a third of the memory's speed
         cost = self.cost(self.efficiency(tall, wide)) + 3 * bytes_more / self.machine.bandwidth
         tensors = (*columns.tensors, Tensor(partial, shape, p.dtype, "temp"))
-        return ScheduleCandidate((*columns.kernels, products, sums), tensors, (), cost)
+        note = f"product {p.m} x {p.k} x {p.n}: {parts} parts of the sum, so that {self.machine.units} cores have work"
+        if chosen is not None:
+            cost, note = max(chosen.seconds, self.cost(1.0)), chosen.reason
+        return ScheduleCandidate((*columns.kernels, products, sums), tensors, (), cost, (note,))
 
     def _add_parts(self, partial: str, parts: int) -> Kernel:
         p = self.p
         batch, where = self.batch_axes()
         i = self.names.fresh("i")
-        tall = block(p.m, max(1, 4096 // p.n))
+        tall = block(p.m, max(1, (4096 if self.machine.vectors else 1024) // p.n))
         region = (*where, span(0, parts), span(i, tall), span(0, p.n))
         total, total_name = self.bound(Reduce("sum", nodes.Load(partial, region, 0), (0,)), "total")
         out, out_name = self.bound(nodes.Squeeze(total_name, 0), "out_tile")

@@ -42,6 +42,7 @@ def lower_contraction(builder: SketchBuilder, contraction: v.Contraction, end: v
         rank = len(problem.batch)
         problem = replace(
             problem,
+            operand=max((x.dtype for x in contraction.operands), key=lambda dtype: dtype.size),
             a_inner="m" if a.inner_axis() == rank else "k",
             b_inner="k" if b.inner_axis() == rank else "n",
             a_constant=a.constant(builder.fixed),

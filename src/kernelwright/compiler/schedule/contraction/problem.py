@@ -32,6 +32,8 @@ class GemmProblem:
     k: int
     batch: tuple[int, ...] = ()
     dtype: DType = DType.f32
+    operand: DType = DType.f32
+    """What A and B are before they are converted."""
     a_inner: Literal["m", "k"] = "k"
     b_inner: Literal["k", "n"] = "n"
     a_constant: bool = False
