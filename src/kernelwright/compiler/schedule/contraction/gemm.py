@@ -122,10 +122,9 @@ class _Gemm:
             found.append(self.split())
         tiled = self.tiled()
         if self.exchangeable and min(p.m, p.n) > FEW:
-            what = f"product {p.m} x {p.k} x {p.n}"
             exchanged = self.exchanged()
-            found.append(replace(exchanged, notes=(*exchanged.notes, f"{what}: A is packed, B read as it lies")))
-            tiled = replace(tiled, notes=(*tiled.notes, f"{what}: B is packed, A read as it lies"))
+            found.append(replace(exchanged, notes=(f"{exchanged.notes[0]}; A is packed, B read as it lies",)))
+            tiled = replace(tiled, notes=(f"{tiled.notes[0]}; B is packed, A read as it lies",))
         return [*found, tiled]
 
     def with_a_copy(self, at_least: float) -> list[ScheduleCandidate]:

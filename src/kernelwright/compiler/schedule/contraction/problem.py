@@ -32,8 +32,6 @@ class GemmProblem:
     k: int
     batch: tuple[int, ...] = ()
     dtype: DType = DType.f32
-    operand: DType = DType.f32
-    """What A and B are before they are converted."""
     a_inner: Literal["m", "k"] = "k"
     b_inner: Literal["k", "n"] = "n"
     a_constant: bool = False
@@ -42,6 +40,8 @@ class GemmProblem:
     a_shape: Triangle = "full"
     b_shape: Triangle = "full"
     out_shape: Triangle = "full"
+    operand: DType = DType.f32
+    """What A and B are before they are converted."""
 
     @property
     def flops(self) -> float:
