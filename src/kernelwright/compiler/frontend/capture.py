@@ -10,35 +10,24 @@ import contextlib
 import operator
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.compiler.frontend.constants import collapsed, recognised
 from kernelwright.compiler.frontend.duplicates import merge_duplicates
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.candidate import Names
+from kernelwright.compiler.graph.captured import Captured
 from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.core.operations import of_torch
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import DType
 
 if TYPE_CHECKING:
     import torch
 
 SMALL_CONSTANT = 65536  # elements of a constant tensor that may be written into a sketch
-
-
-@dataclass
-class Captured:
-    """The graph: declared tensors (inputs, params, constants), the results as values, and the tree of forward's result."""
-
-    tensors: list[nodes.Tensor]
-    constants: list[tuple[str, tuple[float | int | bool, ...]]]
-    outputs: list[v.Value | Any]
-    structure: Any
-    unsupported: list[str] = field(default_factory=list)
 
 
 def dtype_of(dtype: torch.dtype) -> DType:
@@ -185,7 +174,7 @@ class Builder:
         import torch.utils._pytree as pytree
 
         tree = pytree.tree_unflatten([f"#{i}" for i in range(count)], self.program.call_spec.out_spec)
-        return _plain(tree)
+        return plain_tree(tree)
 
     def _placeholders(self) -> None:
         import torch
@@ -309,11 +298,12 @@ def _used(value: Any, node: Any) -> Any:
     return value
 
 
-def _plain(tree: Any) -> Any:
+def plain_tree(tree: Any) -> Any:
+    """A tree of results as JSON has it: a list says that it is one, a tuple is an array."""
     if isinstance(tree, dict):
-        return {str(k): _plain(t) for k, t in tree.items()}
+        return {str(k): plain_tree(t) for k, t in tree.items()}
     if isinstance(tree, list):
-        return {"$list": [_plain(t) for t in tree]}
+        return {"$list": [plain_tree(t) for t in tree]}
     if isinstance(tree, tuple):
-        return [_plain(t) for t in tree]
+        return [plain_tree(t) for t in tree]
     return tree

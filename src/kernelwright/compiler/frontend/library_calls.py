@@ -1,23 +1,19 @@
 """Track hybrid: what has no rule is left to torch as a library call, if the judge allows that operator on this track.
 
 In: a node of the exported graph and its arguments, in which tensors are already values. Out: values that are made by one
-`LibraryCall` and always realised. Complex tensors, which a sketch does not have, are kept as pairs along a last axis of extent 2.
+`LibraryCall` and always materialized. Complex tensors, which a sketch does not have, are kept as pairs along a last axis of extent 2.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.judge.honesty.trace import judge_calls
-from kernelwright.sketch.nodes import DType, LibraryCall
-
-if TYPE_CHECKING:
-    from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
+from kernelwright.sketch.nodes import DType
 
 PAIRS = {"complex64": DType.f32, "complex128": DType.f64}
 _ANYWHERE = ("device", "layout", "pin_memory", "memory_format")  # results are copied into tensors of our own
@@ -82,7 +78,7 @@ def called(node: Any, args: list[Any], keywords: dict[str, Any], dtype_of: Calla
     results = [made(fake) for fake in (fakes if several else [fakes])]
     group: list[v.Value] = [r for r in results if r is not None]
 
-    def craft(builder: SketchBuilder, _: tuple[v.Value, ...]) -> None:
+    def write(builder: v.KernelBuilder, _: tuple[v.Value, ...]) -> None:
         kept = [k for k, r in enumerate(results) if id(r) in builder.placed]
         own = dict(attributes)
         if several:
@@ -90,22 +86,13 @@ def called(node: Any, args: list[Any], keywords: dict[str, Any], dtype_of: Calla
         written = [k for k, place in enumerate(kept) if is_complex(fakes[place] if several else fakes)]
         if pairs or written:
             own["$complex"] = {"inputs": pairs, "outputs": written}
-        outputs = tuple(builder.placed[id(results[k])] for k in kept)
-        builder.steps.append(LibraryCall(name, tuple(_tensor(builder, x) for x in inputs), outputs, json.dumps(own)))
-        builder.notes.append(f"{_short(name)} is left to torch (track hybrid)")
+        note = f"{_short(name)} is left to torch (track hybrid)"
+        builder.library_call(name, inputs, [r for k in kept if (r := results[k]) is not None], json.dumps(own), note)
 
     for result in results:
         if result is not None:
-            result.craft, result.group = craft, group
+            result.write, result.group = write, group
     return tuple(results) if several else results[0]
-
-
-def _tensor(builder: SketchBuilder, value: v.Value) -> str:
-    if isinstance(value, v.Leaf):
-        return value.tensor
-    if id(value) not in builder.placed:
-        raise MustMaterialize(value)
-    return builder.placed[id(value)]
 
 
 def _short(name: str) -> str:

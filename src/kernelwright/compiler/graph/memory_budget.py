@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.captured import Captured
 from kernelwright.sketch.nodes import Int
 
 SPARE = 0.08

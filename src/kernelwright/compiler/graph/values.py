@@ -1,16 +1,16 @@
 """Lazy tensors: the normalised graph between ATen and schedules.
 
 Every operator of the captured graph becomes a few of these. A value says how one element follows from elements of its sources;
-nothing is stored until the partition (design/partition.py) decides that a value is *realised* in memory. Values compare by
+nothing is stored until the partition (schedule/partition.py) decides that a value is *materialized* in memory. Values compare by
 identity. `dtype` is torch's dtype of the value; maths on f16 and bf16 is done in f32 (`dtype.computed`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from kernelwright.compiler.graph.coords import Coord
 from kernelwright.sketch.nodes import DType
@@ -45,7 +45,7 @@ class Value:
 
 @dataclass(eq=False)
 class Leaf(Value):
-    """A tensor in memory: an input, a parameter, a constant, or a realised value."""
+    """A tensor in memory: an input, a parameter, a constant, or a materialized value."""
 
     tensor: str = ""
 
@@ -156,7 +156,7 @@ class Gather(Value):
 
 @dataclass(eq=False)
 class Contraction(Value):
-    """A matrix product, convolution or attention, made by a family of design/contraction. `problem` is that family's description."""
+    """A matrix product, convolution or attention, made by a family of schedule/contraction. `problem` is that family's description."""
 
     family: str = ""
     operands: tuple[Value, ...] = ()
@@ -166,17 +166,58 @@ class Contraction(Value):
         return self.operands
 
 
+class KernelBuilder(Protocol):
+    """What a custom kernel asks of the sketch in the making (compiler/schedule/sketch_builder.py): so the graph knows no schedules."""
+
+    placed: dict[int, str]
+
+    def sort_rows(self, x: Value, axis: int, descending: bool, values: Value, places: Value) -> None:
+        """Sorts along an axis and stores the first elements and their positions, as far as they are wanted."""
+
+    def scatter(
+        self,
+        made: Value,
+        base: Value,
+        updates: Value,
+        serial: tuple[int, ...],
+        place: Callable[[Coords, Any], Coords],
+        combine: str,
+    ) -> None:
+        """Copies `base`, then writes every element of `updates` at `place(coords)`."""
+
+    def step_through_time(
+        self, cell: Cell, given: Value, again: Value, begin: Sequence[Value], bias: Value | None, history: Value,
+        kept: Sequence[Value],
+    ) -> None:  # fmt: skip
+        """The kernels of one direction of one recurrent layer."""
+
+    def library_call(self, name: str, inputs: Sequence[Value], outputs: Sequence[Value], attributes: str, note: str) -> None:
+        """A call that is left to torch."""
+
+
+Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu"]
+GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+
+
 @dataclass(eq=False)
 class CustomKernel(Value):
-    """A value whose kernel is written by hand for its kind (sort, scatter): always realised. `craft` is called with the
+    """A value whose kernel is written by hand for its kind (sort, scatter): always materialized. `write` is called with the
     builder (compiler/schedule/assemble.py) and writes all of `group`, the values that one kernel makes together."""
 
-    craft: Callable[[Any, tuple[Value, ...]], None] = None  # type: ignore[assignment]
+    write: Callable[[KernelBuilder, tuple[Value, ...]], None] = None  # type: ignore[assignment]
     args: tuple[Value, ...] = ()
     group: list[Value] = field(default_factory=list)
 
     def sources(self) -> tuple[Value, ...]:
         return self.args
+
+
+class MustMaterialize(Exception):
+    """This value has to be in memory before its user can be made."""
+
+    def __init__(self, value: Value) -> None:
+        super().__init__(value.origin)
+        self.value = value
 
 
 def topological(roots: list[Value]) -> list[Value]:

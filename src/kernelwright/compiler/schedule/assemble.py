@@ -1,6 +1,6 @@
-"""From the captured graph to sketches: settle.py decides which values are realised, `make_root` makes the kernels of one.
+"""From the captured graph to sketches: partition.py decides which values are materialized, `make_root` makes the kernels of one.
 
-A realised value is traced and scheduled over what is in memory before it; what cannot be inlined there is told by `MustMaterialize`
+A materialized value is traced and scheduled over what is in memory before it; what cannot be inlined there is told by `MustMaterialize`
 (a contraction's epilogue: `NotFusible`). Kernels, tensors and views are collected in a SketchBuilder and become a `Sketch`.
 """
 
@@ -12,16 +12,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.rewrites import split_reduction
+from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.contraction.join import lower_contraction
 from kernelwright.compiler.schedule.fusion import NotFusible, before_folds
 from kernelwright.compiler.schedule.nest import build
 from kernelwright.compiler.schedule.partition import Partitioner
-from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.compiler.schedule.sketch_builder import SketchBuilder, tensors_of
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
@@ -44,8 +44,8 @@ def assemble(
     started = time.monotonic()
     outputs = [o for o in captured.outputs if isinstance(o, v.Value)]
     forced, notes = split_reduction.split_long_reductions(v.topological(outputs), capabilities)
-    settler = Partitioner(captured, outputs, forced, capabilities, make_root)
-    best = settler.settle({})
+    partitioner = Partitioner(captured, outputs, forced, capabilities, make_root)
+    best = partitioner.partition({})
     best.notes[:0] = notes
     made = [(_sketch(best, name, doc), best)]
     numbers: dict[Any, int] = {}
@@ -54,7 +54,7 @@ def assemble(
         if len(made) >= limit or time.monotonic() - started > seconds:
             break
         try:
-            other = settler.settle(choices)
+            other = partitioner.partition(choices)
         except UnsupportedOperator:  # only this choice: the best guess stands
             continue
         sketch = _sketch(other, name, doc)
@@ -97,7 +97,7 @@ def _likeness(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:
 
 
 def make_root(builder: SketchBuilder, root: v.Value, contraction: v.Contraction | None, together: list[v.Value]) -> set[int]:
-    """Adds the kernels of one realised value, and of those made `together` with it where that wastes nothing. Returns the ids of
+    """Adds the kernels of one materialized value, and of those made `together` with it where that wastes nothing. Returns the ids of
     the values that are now made."""
     if root.size == 0:
         _empty(builder, root)
@@ -106,7 +106,7 @@ def make_root(builder: SketchBuilder, root: v.Value, contraction: v.Contraction 
         _contraction(builder, contraction, root)
         return {id(root)}
     if isinstance(root, v.CustomKernel):
-        root.craft(builder, tuple(root.group) or (root,))
+        root.write(builder, tuple(root.group) or (root,))
         return {id(root), *(id(x) for x in root.group)}
     return _generic(builder, [root, *together])
 

@@ -1,19 +1,17 @@
 """What passes between the graph's lowering and the schedule families: lazily fused operands come in, finished statements go out.
 
-A contraction family (design/contraction) knows tiles and loops but not what feeds or follows it. It asks a `Prologue` for the tile
+A contraction family (schedule/contraction) knows tiles and loops but not what feeds or follows it. It asks a `Prologue` for the tile
 of an operand at given spans, and hands its accumulator to an `Epilogue`, which returns the statements that finish and store it.
 Both are made by compiler/schedule/fusion.py from the expression graph, so prologues and epilogues of any pointwise shape fuse for free.
 """
 
 from __future__ import annotations
 
-import keyword
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from kernelwright.sketch import nodes
-from kernelwright.sketch.check.declarations import RESERVED
 
 
 class Prologue(Protocol):
@@ -27,31 +25,6 @@ Epilogue = Callable[[nodes.Tile, tuple[nodes.Axis, ...]], list[nodes.Statement]]
 """Receives the accumulator (bind it to a name first: a `Var`) and the spans of the output's logical axes that it covers (At for an
 axis that the tile does not have), and returns the statements that finish and store it. Parts outside the output are dropped. An
 epilogue that reduces the channels of a convolution must get all of them, and nothing else, in one tile."""
-
-
-def identifier(stem: str) -> str:
-    """A name that a sketch may use: what is no letter, digit or underscore is replaced, and keywords and dtypes get a prefix."""
-    name = "".join(ch if ch.isascii() and ch.isalnum() else "_" for ch in stem)
-    if not name or name[0].isdigit() or keyword.iskeyword(name) or name in RESERVED:
-        name = f"_{name}" if name.startswith("_") else f"t_{name}"
-    return name
-
-
-@dataclass
-class Names:
-    """Fresh names for one sketch, so that parts made by different families never collide."""
-
-    taken: set[str] = field(default_factory=set)
-
-    def fresh(self, stem: str) -> str:
-        """`stem` itself if it is free, else stem_1, stem_2 …; the name is taken from now on."""
-        stem = identifier(stem)
-        name, count = stem, 0
-        while name in self.taken:
-            count += 1
-            name = f"{stem}_{count}"
-        self.taken.add(name)
-        return name
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, atom_coord, data_of, number_coord
+from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
-from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.nest import build
-from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ Combine = Literal["set", "add", "maximum", "minimum", "mul"]
 
 
 def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
-    """An operand as an expression without reductions: those are realised first."""
+    """An operand as an expression without reductions: those are materialized first."""
     expr = tracer.at(value, coords)
     if any(e.kind in ("reduce", "arg", "scan") for e in walk_all([expr])):
         raise MustMaterialize(value)

@@ -1,7 +1,7 @@
 """Hooks for contractions: loaders of lazily fused operands, and epilogues that finish what follows the product.
 
 Both trace expressions over one atom per logical axis and then bind these atoms to the spans that a family asks for.
-`NotFusible` says that an operand or an epilogue cannot be written over spans of those axes; the partition then realises it.
+`NotFusible` says that an operand or an epilogue cannot be written over spans of those axes; the partition then materializes it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ import math
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, number_coord, only_atom
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem
+from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.graph.values import MustMaterialize
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue
 from kernelwright.compiler.schedule.loops import expensive, spills
 from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
-from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, Tracer, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile
 
 FAR = 1 << 40

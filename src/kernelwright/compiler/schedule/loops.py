@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, atoms_of, only_atom
-from kernelwright.compiler.schedule.candidate import Names
+from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.nest import Nest
-from kernelwright.compiler.schedule.scalar import Expr, MustMaterialize, walk_all
+from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.compiler.schedule.separable import separate
 from kernelwright.compiler.schedule.tile_sizes import TileSizes
 from kernelwright.compiler.schedule.tiles import Block, Dim, Emitter, LineReduce, Loop, LoopedReduce
@@ -25,6 +25,7 @@ from kernelwright.core.operations import QUOTIENT
 from kernelwright.core.operations import cost as operation_cost
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Opaque
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Index, Int, Sym
 from kernelwright.target import Capabilities
 
@@ -122,7 +123,7 @@ def _window(e: Expr) -> bool:
 
 
 def compact(value: v.Value) -> v.Value:
-    """What to realise in place of a value that shows the same elements many times (windows): the value behind the views."""
+    """What to materialize in place of a value that shows the same elements many times (windows): the value behind the views."""
     while True:
         if isinstance(value, v.View):
             value = value.source

@@ -1,8 +1,8 @@
-"""Which values are realised, and in which order they are made.
+"""Which values are materialized, and in which order they are made.
 
-1. Values that must be in memory are found: results, contractions up to the end of their epilogue, hand-crafted kernels, and what
+1. Values that must be in memory are found: results, contractions up to the end of their epilogue, custom kernels, and what
    earlier attempts found to be needed (`forced`).
-2. Each of these roots is made over what is in memory before it. Whatever cannot be inlined there (`MustMaterialize`) is realised too,
+2. Each of these roots is made over what is in memory before it. Whatever cannot be inlined there (`MustMaterialize`) is materialized too,
    and the plan is drawn anew. What rests on none of the changes is kept, so a network of hundreds of layers is made about once.
 """
 
@@ -11,19 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.memory_budget import copies_fit
+from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.fusion import region_end
-from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.target import Capabilities
 
 ATTEMPTS = 400
-"""Plans that are drawn before a graph is given up; each realises at least one more value."""
+"""Plans that are drawn before a graph is given up; each materializes at least one more value."""
 
 DEEP = 120
 """Operations that one kernel may do in a chain; a longer one (a loop over time, unrolled) is stored on its way."""
@@ -37,7 +37,7 @@ MakeRoot = Callable[[SketchBuilder, v.Value, v.Contraction | None, list[v.Value]
 @dataclass(frozen=True)
 class Plan:
     """Roots in the order in which they are made. `ends` says which contraction a root ends the epilogue of; `light` are the
-    values that no contraction and no crafted kernel comes before."""
+    values that no contraction and no custom kernel comes before."""
 
     roots: list[v.Value]
     ends: dict[int, v.Contraction]
@@ -65,7 +65,7 @@ class Finished:
 
 @dataclass
 class Partitioner:
-    """Makes workshops of one captured graph; names, views and finished roots are kept from one to the next."""
+    """Makes builders of one captured graph; names, views and finished roots are kept from one to the next."""
 
     captured: Captured
     outputs: list[v.Value]
@@ -81,16 +81,16 @@ class Partitioner:
         self.base.names.taken |= {t.name for t in self.captured.tensors}
         self.forced |= _waypoints(self.outputs)
 
-    def settle(self, choices: dict[str, int]) -> SketchBuilder:
+    def partition(self, choices: dict[str, int]) -> SketchBuilder:
         """All kernels of the graph, with these choices for its contractions."""
         before = dict(self.forced)
         try:
-            return self._settled(choices)
+            return self._partitioned(choices)
         finally:
             if choices:  # what only this choice needs in memory
                 self.forced = before
 
-    def _settled(self, choices: dict[str, int]) -> SketchBuilder:
+    def _partitioned(self, choices: dict[str, int]) -> SketchBuilder:
         for _ in range(ATTEMPTS):
             builder = replace(
                 self.base, choices=choices, offered={}, placed={}, steps=[], tunables=[], notes=[], prepared=set(), cost=0.0
@@ -105,7 +105,7 @@ class Partitioner:
         raise UnsupportedOperator("this graph", "its parts could not be separated into kernels")
 
     def _attempt(self, builder: SketchBuilder) -> list[v.Value]:
-        """Makes what can be made; returns what must be realised before the rest can."""
+        """Makes what can be made; returns what must be materialized before the rest can."""
         plan = self._plan()
         results = {id(o): "out" if len(self.outputs) == 1 else f"out{i}" for i, o in enumerate(self.outputs)}
         for root in plan.roots:
@@ -158,25 +158,25 @@ class Partitioner:
                 users.setdefault(id(source), []).append(value)
             if not isinstance(value, v.Contraction | v.CustomKernel) and all(id(s) in light for s in value.sources()):
                 light.add(id(value))
-        realised: dict[int, v.Value] = {id(o): o for o in self.outputs if not isinstance(o, v.Leaf)} | self.forced
+        materialized: dict[int, v.Value] = {id(o): o for o in self.outputs if not isinstance(o, v.Leaf)} | self.forced
         ends: dict[int, v.Contraction] = {}  # end of an epilogue → its contraction
-        keep = set(realised)
+        keep = set(materialized)
         for value in order:
             if isinstance(value, v.Contraction):
                 end = region_end(value, order, users, keep, place[id(value)], folds=self.capabilities.vectors)
                 if id(end) in ends:  # two products meet here: the later one takes the epilogue, the other is stored by itself
                     other = ends[id(end)]
-                    realised[id(other)] = other
+                    materialized[id(other)] = other
                     ends[id(other)] = other
                 ends[id(end)] = value
-                realised[id(end)] = end
+                materialized[id(end)] = end
             elif isinstance(value, v.CustomKernel):
-                realised[id(value)] = value
-        return Plan([x for x in order if id(x) in realised], ends, light)
+                materialized[id(value)] = value
+        return Plan([x for x in order if id(x) in materialized], ends, light)
 
 
 def _waypoints(outputs: list[v.Value]) -> dict[int, v.Value]:
-    """Values on the way of long chains of operations that are realised, so that no expression grows without end; and steps of a loop
+    """Values on the way of long chains of operations that are materialized, so that no expression grows without end; and steps of a loop
     that both go on and are collected in one result, which would else be computed from the start for each part of it."""
     order = v.topological(outputs)
     users: dict[int, int] = {}
@@ -259,7 +259,7 @@ def _stem(value: v.Value) -> str:
 
 
 def _companions(root: v.Value, plan: Plan, at: int, done: set[int]) -> list[v.Value]:
-    """Other realised values of the same shape that read the same data and do not need this one: made in the same kernel. What is stored
+    """Other materialized values of the same shape that read the same data and do not need this one: made in the same kernel. What is stored
     on the way to one result is made for itself, when it is needed."""
     light = (x for x in plan.roots[at + 1 :] if id(x) in plan.light and id(x) not in done and not x.stored)
     later = [x for x in light if x.shape == root.shape]

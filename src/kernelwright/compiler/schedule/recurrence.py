@@ -9,27 +9,26 @@ thread takes some of them through all of time without waiting for another.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.candidate import Names, Prologue
+from kernelwright.compiler.graph.values import MustMaterialize
+from kernelwright.compiler.schedule.candidate import Prologue
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.compiler.schedule.fusion import NotFusible, Operand
-from kernelwright.compiler.schedule.scalar import MustMaterialize
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Assign, Binary, DType, Gemm, Number, Statement, Tile, Unary, Var
 
 if TYPE_CHECKING:
     from kernelwright.compiler.schedule.sketch_builder import SketchBuilder
 
-Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu"]
-GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
 WIDE = 128
 """Hidden units of one gate that are computed together: the gates' tiles of a few rows stay in the first cache."""
 
 
 def step_through_time(
-    builder: SketchBuilder, cell: Cell, given: v.Value, again: v.Value, begin: Sequence[v.Value], bias: v.Value | None,
+    builder: SketchBuilder, cell: v.Cell, given: v.Value, again: v.Value, begin: Sequence[v.Value], bias: v.Value | None,
     history: v.Value, kept: Sequence[v.Value],
 ) -> None:  # fmt: skip
     """Adds the kernels of one direction of one layer."""

@@ -28,14 +28,6 @@ from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.sketch.nodes import DType
 
 
-class MustMaterialize(Exception):
-    """This value has to be in memory before its user can be made."""
-
-    def __init__(self, value: v.Value) -> None:
-        super().__init__(value.origin)
-        self.value = value
-
-
 @dataclass(frozen=True, eq=False)
 class Expr:
     """`kind` is const, index, access, apply, cast, bitcast, reduce, arg, scan or slot; `data` is what belongs to the kind:
@@ -230,7 +222,7 @@ class Tracer:
             return self._load(self.placed[id(value)], value, coords)
         handler = getattr(self, f"_{type(value).__name__.lower()}", None)
         if handler is None:
-            raise MustMaterialize(value)
+            raise v.MustMaterialize(value)
         expr: Expr = handler(value, coords)
         return expr
 
@@ -309,9 +301,9 @@ class Tracer:
     def _scan(self, value: v.Scan, coords: v.Coords) -> Expr:
         atom = only_atom(coords[value.axis])
         if atom is None or atom.extent != value.shape[value.axis]:
-            raise MustMaterialize(value)
+            raise v.MustMaterialize(value)
         if any(atom in atoms_of(c) for i, c in enumerate(coords) if i != value.axis):
-            raise MustMaterialize(value)
+            raise v.MustMaterialize(value)
         body = self.at(value.source, coords)
         return self.arena.scan(value.op, body, atom, value.reverse, value.exclusive, value)
 

@@ -1,18 +1,20 @@
 """The sketch in the making: tensors, views, kernels and notes, collected while the roots of a graph are made one after another.
 
-In: values and kernels from assemble.py, contract.py and crafts.py. Out: what `assemble` turns into a Sketch.
+In: values and kernels from assemble.py, contraction/join.py and custom.py. Out: what `assemble` turns into a Sketch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from kernelwright.compiler.frontend.capture import Captured
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.schedule.candidate import CandidateCost, Names
+from kernelwright.compiler.graph.captured import Captured
+from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Int, Tensor
 from kernelwright.target import Capabilities
 
@@ -72,6 +74,45 @@ class SketchBuilder:
             self.prepared |= written
             self.notes.append(f"{', '.join(sorted(written))}: from parameters only, made once")
         self.steps.append(nodes.Kernel(self.names.fresh(stem), body, once, doc))
+
+    # ------------------------------------------------------------ what custom kernels ask for (graph/values.KernelBuilder)
+
+    def sort_rows(self, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
+        """Sorts along an axis and stores the first elements and their positions, as far as they are wanted."""
+        from kernelwright.compiler.schedule import custom
+
+        custom.sort_rows(self, x, axis, descending, values, places)
+
+    def scatter(
+        self, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[int, ...],
+        place: Callable[[v.Coords, Any], v.Coords], combine: str,
+    ) -> None:  # fmt: skip
+        """Copies `base`, then writes every element of `updates` at `place(coords)`."""
+        from kernelwright.compiler.schedule import custom
+
+        custom.scatter(self, made, base, updates, serial, place, combine)  # type: ignore[arg-type]
+
+    def step_through_time(
+        self, cell: v.Cell, given: v.Value, again: v.Value, begin: Sequence[v.Value], bias: v.Value | None, history: v.Value,
+        kept: Sequence[v.Value],
+    ) -> None:  # fmt: skip
+        """The kernels of one direction of one recurrent layer."""
+        from kernelwright.compiler.schedule.recurrence import step_through_time
+
+        step_through_time(self, cell, given, again, begin, bias, history, kept)
+
+    def library_call(
+        self, name: str, inputs: Sequence[v.Value], outputs: Sequence[v.Value], attributes: str, note: str
+    ) -> None:
+        """A call that is left to torch; its inputs have to be in memory."""
+        read = []
+        for value in inputs:
+            if not isinstance(value, v.Leaf) and id(value) not in self.placed:
+                raise v.MustMaterialize(value)
+            read.append(value.tensor if isinstance(value, v.Leaf) else self.placed[id(value)])
+        written = tuple(self.placed[id(value)] for value in outputs)
+        self.steps.append(nodes.LibraryCall(name, tuple(read), written, attributes))
+        self.notes.append(note)
 
     @property
     def fixed(self) -> frozenset[str]:

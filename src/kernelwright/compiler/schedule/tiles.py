@@ -16,13 +16,13 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of
-from kernelwright.compiler.schedule.candidate import Names
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.compiler.schedule.separable import Separated
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Opaque, Range, Ranges, add, mul, simplify
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
 STEM = {"sum": "total", "prod": "product", "max": "peak", "min": "low", "any": "found", "all": "holds"}

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 from kernelwright.compiler.backends.cpp.emit import lower
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import (
     AttentionProblem,
     ConvProblem,
@@ -18,6 +18,7 @@ from kernelwright.compiler.schedule.contraction import (
     lower_gemm,
 )
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import DType, Int, Sketch, Tensor
 from kernelwright.target import Capabilities, Target
 

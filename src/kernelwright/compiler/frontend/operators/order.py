@@ -14,8 +14,6 @@ from kernelwright.sketch.nodes import DType
 
 def ordered(x: Value, axis: int, descending: bool, count: int) -> tuple[Value, Value]:
     """The first `count` elements of each sorted row, and where they stood."""
-    from kernelwright.compiler.schedule.custom import sort_rows
-
     if not x.shape or x.size == 0:
         return x, b.const(0, DType.i64, x.shape)
     axis = b.axis_of(axis, len(x.shape))
@@ -23,11 +21,11 @@ def ordered(x: Value, axis: int, descending: bool, count: int) -> tuple[Value, V
     values = CustomKernel(shape, x.dtype, None, (x,))  # type: ignore[arg-type]
     places = CustomKernel(shape, DType.i64, None, (x,))  # type: ignore[arg-type]
 
-    def craft(builder: Any, _: tuple[v.Value, ...]) -> None:
-        sort_rows(builder, x, axis, descending, values, places)
+    def write(builder: v.KernelBuilder, _: tuple[v.Value, ...]) -> None:
+        builder.sort_rows(x, axis, descending, values, places)
 
     for one in (values, places):
-        one.craft = craft
+        one.write = write
         one.group = [values, places]
     return values, places
 

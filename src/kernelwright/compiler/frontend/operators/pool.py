@@ -8,10 +8,10 @@ from typing import Any
 
 from kernelwright.compiler.frontend.operators.reduce import arg_fold
 from kernelwright.compiler.frontend.operators.table import Result, first, rule
+from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.rewrites.pooled_convolution import averaged
-from kernelwright.compiler.graph.rewrites.sections import in_sections
 from kernelwright.compiler.graph.values import Value
 from kernelwright.sketch.nodes import DType
 

@@ -1,4 +1,4 @@
-"""Matrix products, convolutions and attention: described as problems for the families of design/contraction.
+"""Matrix products, convolutions and attention: described as problems for the families of schedule/contraction.
 
 Bias and scaling are plain pointwise values after the product; the epilogue takes them in.
 """
@@ -11,8 +11,8 @@ from typing import Any
 
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
+from kernelwright.compiler.graph.problems import AttentionProblem, ConvProblem, GemmProblem
 from kernelwright.compiler.graph.values import Contraction, Value
-from kernelwright.compiler.schedule.contraction import AttentionProblem, ConvProblem, GemmProblem
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 

@@ -1,7 +1,7 @@
 """Recurrent networks: LSTM, GRU and plain RNN layers stay whole, because unrolled they are thousands of kernels.
 
 What does not wait for the step before, the product of all inputs with their weights, is one ordinary matrix product of the graph.
-The rest is a hand-crafted kernel (compiler/schedule/recurrence.py) that walks through time. In: ATen's lstm, gru, rnn_tanh and
+The rest is a custom kernel (compiler/schedule/recurrence.py) that walks through time. In: ATen's lstm, gru, rnn_tanh and
 rnn_relu with their flat list of weights. Out: the sequence of outputs and the last states.
 """
 
@@ -15,8 +15,7 @@ from kernelwright.compiler.frontend.operators.product import matmul
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.values import CustomKernel, Value
-from kernelwright.compiler.schedule.recurrence import GATES, Cell, step_through_time
+from kernelwright.compiler.graph.values import GATES, Cell, CustomKernel, KernelBuilder, Value
 from kernelwright.sketch.nodes import DType
 
 
@@ -75,11 +74,11 @@ def _layer(cell: Cell, x: Value, begin: list[Value], weights: Sequence[Value]) -
     history = CustomKernel((steps + 1, batch, hidden), x.dtype, None, args, origin=origin)  # type: ignore[arg-type]
     kept = [CustomKernel((batch, hidden), x.dtype, None, args, origin=origin) for _ in begin[1:]]  # type: ignore[arg-type]
 
-    def craft(builder: Any, _: tuple[Value, ...]) -> None:
-        step_through_time(builder, cell, given, again, begin, bias, history, kept)
+    def write(builder: KernelBuilder, _: tuple[Value, ...]) -> None:
+        builder.step_through_time(cell, given, again, begin, bias, history, kept)
 
     for one in (history, *kept):
-        one.craft = craft
+        one.write = write
         one.group = [history, *kept]
     return b.slice_axis(history, 0, 1, steps + 1), [b.select(history, 0, steps), *kept]
 

@@ -21,8 +21,6 @@ def scattered(
     base: Value, updates: Value, indices: tuple[Value, ...], serial: tuple[int, ...], place: Place, combine: str
 ) -> Value:
     """`base` with `updates` written at `place`, which reads `indices` as a Gather does."""
-    from kernelwright.compiler.schedule import custom
-
     base, updates = b.cast(base, base.dtype), b.cast(updates, base.dtype)
     probe = Gather(updates.shape, base.dtype, base, indices, place)
     made = CustomKernel(base.shape, base.dtype, None, (base, updates, *indices))  # type: ignore[arg-type]
@@ -31,7 +29,7 @@ def scattered(
         positions: v.Coords = tracer.positions(probe, coords)
         return positions
 
-    made.craft = lambda builder, _: custom.scatter(builder, made, base, updates, serial, where, combine)  # type: ignore[arg-type]
+    made.write = lambda builder, _: builder.scatter(made, base, updates, serial, where, combine)
     return made
 
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelwright.compiler.frontend.operators.table import Result, rule
+from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import number_coord
-from kernelwright.compiler.graph.rewrites.sections import in_sections
 from kernelwright.compiler.graph.values import Concat, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.index import rejoined

@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import number_coord
+from kernelwright.compiler.graph.problems import ConvProblem
 from kernelwright.compiler.graph.values import Contraction, Map, Value, View
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.sketch.nodes import DType
 
 WORTH = 0.75

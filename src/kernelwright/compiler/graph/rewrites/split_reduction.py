@@ -1,6 +1,6 @@
 """Long reductions with few results are cut into partial ones, so that all cores have work.
 
-A fold of a million elements to one becomes a fold to some dozens of partial results, which are realised, and a fold of those.
+A fold of a million elements to one becomes a fold to some dozens of partial results, which are materialized, and a fold of those.
 Done on the graph in place, before anything is traced.
 """
 

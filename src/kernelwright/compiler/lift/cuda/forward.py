@@ -17,10 +17,11 @@ import numpy as np
 from torch.utils import _pytree as pytree
 
 from kernelwright.compiler.backends.cuda_c import inline
-from kernelwright.compiler.frontend.capture import Captured, _plain
+from kernelwright.compiler.frontend.capture import plain_tree
 from kernelwright.compiler.frontend.operators import Result, find
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.coords import number_coord, unflatten
 from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.cuda.affine import Space
@@ -138,7 +139,7 @@ class Forward:
             self._step(step)
         leaves, tree = pytree.tree_flatten(self.trace.returns)
         outputs = [self.seen(leaf) if isinstance(leaf, View) else leaf for leaf in leaves]
-        structure = _plain(pytree.tree_unflatten([f"#{k}" for k in range(len(outputs))], tree))
+        structure = plain_tree(pytree.tree_unflatten([f"#{k}" for k in range(len(outputs))], tree))
         used = {x.tensor for x in v.topological([o for o in outputs if isinstance(o, Value)]) if isinstance(x, v.Leaf)}
         for name, buffer in self.trace.buffers.items():
             if buffer.role == "input":

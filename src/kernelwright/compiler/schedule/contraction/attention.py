@@ -7,7 +7,7 @@ keys and values are used as they lie in memory, and only the query tile is turne
   running   blocks of positions with a running maximum and sum (queries in tiles)
   decode    few queries: whole rows of scores, keys and values read once
 
-In: an AttentionProblem, loaders, the epilogue. Out: Pieces.
+In: an AttentionProblem, loaders, the epilogue. Out: ScheduleCandidates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import AttentionProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
     add,
@@ -28,8 +29,8 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
-from kernelwright.compiler.schedule.contraction.problem import AttentionProblem
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import (
     Assign,
     Axis,

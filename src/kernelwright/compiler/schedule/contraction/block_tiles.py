@@ -11,8 +11,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernelwright.compiler.graph.problems import GemmProblem
 from kernelwright.compiler.schedule.contraction.blocks import ceil_div
-from kernelwright.compiler.schedule.contraction.problem import GemmProblem
 from kernelwright.target import Capabilities
 
 SIDES, DEPTHS = (16, 32, 64, 128, 256), (128, 64, 32, 16)

@@ -5,7 +5,7 @@
   winograd.py    3 x 3 with a third of the multiplications; winograd_line.py: the same along one axis (points.py: transforms)
   depthwise.py   one channel in a group: nothing to multiply as matrices
 
-In: a ConvProblem, loaders, the epilogue. Out: Pieces.
+In: a ConvProblem, loaders, the epilogue. Out: ScheduleCandidates.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.depthwise import lower_depthwise
 from kernelwright.compiler.schedule.contraction.direct_conv import PlainConv
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.transposed import TransposedConv
 from kernelwright.compiler.schedule.contraction.winograd import lower_winograd
 from kernelwright.compiler.schedule.contraction.winograd_line import lower_line
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Kernel
 from kernelwright.target import Capabilities
 

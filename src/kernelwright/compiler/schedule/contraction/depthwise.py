@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, loop, mul, op, scaled, span
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Kernel, Statement, Tile, Var
 from kernelwright.target import Capabilities
 

@@ -5,7 +5,7 @@ border) is laid out flat, row after row; then the window of tap (kh, kw) is the 
 product [out channels, channels] @ [channels, R * pitch]; the last columns of each row compute nothing useful and are dropped at
 the end (a few per cent), and nothing is copied per tap. Strides, dilations and transposition are phases of this (taps.py).
 
-In: a ConvProblem, loaders, the epilogue. Out: Pieces; the weights are brought to [*kernel, out channel, channel] first, once if
+In: a ConvProblem, loaders, the epilogue. Out: ScheduleCandidates; the weights are brought to [*kernel, out channel, channel] first, once if
 they are parameters.
 """
 
@@ -15,7 +15,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
     add,
@@ -29,9 +30,9 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Var
 from kernelwright.target import Capabilities
 

@@ -7,7 +7,7 @@
   split     a small output with a long k: blocks of k in parallel into partial sums, which a second kernel adds
   strassen  seven products of halves instead of eight (strassen.py)
 
-In: a GemmProblem, loaders of the operands, the epilogue. Out: Pieces (kernels with the temps they need).
+In: a GemmProblem, loaders of the operands, the epilogue. Out: ScheduleCandidates (kernels with the temps they need).
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import GemmProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import block_tiles, gemm_tiles
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
@@ -32,9 +33,9 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
-from kernelwright.compiler.schedule.contraction.problem import GemmProblem
 from kernelwright.compiler.schedule.contraction.strassen import lower_strassen
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Assign, Binary, Cast, DType, Gemm, Kernel, Reduce, Statement, Tensor, Tile, Var
 from kernelwright.target import Capabilities
 

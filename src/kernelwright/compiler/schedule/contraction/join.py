@@ -1,6 +1,6 @@
 """Joins the graph to the contraction families: operands become loaders, what follows becomes the epilogue.
 
-An operand that is memory seen from another side, or cheap to compute, is loaded lazily; a costly one is realised first
+An operand that is memory seen from another side, or cheap to compute, is loaded lazily; a costly one is materialized first
 (`MustMaterialize`), because a product reads its operands many times.
 """
 
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.contraction import (
     AttentionProblem,
@@ -20,7 +21,6 @@ from kernelwright.compiler.schedule.contraction import (
     lower_gemm,
 )
 from kernelwright.compiler.schedule.fusion import EpilogueWriter, NotFusible, Operand
-from kernelwright.compiler.schedule.scalar import MustMaterialize
 
 if TYPE_CHECKING:
     from kernelwright.compiler.schedule.candidate import ScheduleCandidate

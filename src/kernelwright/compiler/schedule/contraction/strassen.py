@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import GemmProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, ceil_div, ints, loop, mul, span
-from kernelwright.compiler.schedule.contraction.problem import GemmProblem
 from kernelwright.compiler.schedule.contraction.winograd_points import minus, plus
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Assign, DType, Gemm, Kernel, Statement, Tensor, Tile, Var
 from kernelwright.target import Capabilities
 

@@ -8,13 +8,14 @@ In: a ConvProblem of one spatial axis, loaders, the epilogue. Out: a ScheduleCan
 
 from __future__ import annotations
 
-from kernelwright.compiler.schedule.candidate import Epilogue, Names, Prologue, ScheduleCandidate
+from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, smaller, span
-from kernelwright.compiler.schedule.contraction.problem import ConvProblem
 from kernelwright.compiler.schedule.contraction.stack import stack
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.winograd_points import COUNT, Bind, inputs_at, outputs_from, weights_at
 from kernelwright.sketch import nodes
+from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Assign, DType, Gemm, Index, Kernel, Statement, Tensor, Tile, Var
 from kernelwright.target import Capabilities
 

@@ -1,0 +1,20 @@
+"""What a frontend hands on: the whole graph of one forward, whoever recorded it (torch.export, or a lifted kernel's trace)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from kernelwright.compiler.graph import values as v
+from kernelwright.sketch import nodes
+
+
+@dataclass
+class Captured:
+    """The graph: declared tensors (inputs, params, constants), the results as values, and the tree of forward's result."""
+
+    tensors: list[nodes.Tensor]
+    constants: list[tuple[str, tuple[float | int | bool, ...]]]
+    outputs: list[v.Value | Any]
+    structure: Any
+    unsupported: list[str] = field(default_factory=list)
