@@ -23,6 +23,7 @@ from kernelwright.compiler.schedule.fusion import NotFusible, before_folds
 from kernelwright.compiler.schedule.nest import build
 from kernelwright.compiler.schedule.partition import Partitioner
 from kernelwright.compiler.schedule.sketch_builder import SketchBuilder, tensors_of
+from kernelwright.compiler.schedule.waste import refuse_waste
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
@@ -176,7 +177,7 @@ def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
     for section in sections:
         tracer = builder.tracer(pinned=tuple(roots))
         nest = build(tracer, [(r, builder.placed[id(r)]) for r in roots], section)
-        loops.refuse_waste(nest, machine)
+        refuse_waste(nest, machine)
         chosen = loops.plan(nest, machine)
         why = f"{builder.placed[id(roots[0])]}: {loops.reason(nest, chosen, machine)}"
         taken = {t.name for t in builder.tensors}

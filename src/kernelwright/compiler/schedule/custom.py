@@ -13,9 +13,11 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, atom_coord, data_of, number_coord
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
+from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop
 from kernelwright.compiler.schedule.nest import build
 from kernelwright.compiler.schedule.scalar import Expr, Tracer, walk_all
-from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
+from kernelwright.compiler.schedule.tiles import Emitter
+from kernelwright.compiler.schedule.waste import refuse_waste
 from kernelwright.sketch import nodes
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, Axis, Int, Span, Sym, Tile
@@ -87,7 +89,7 @@ def scatter(
     are `serial` and run in order, so the result does not depend on chance; the others are parallel, the last one as a tile."""
     tensor = builder.placed[id(made)]
     nest = build(builder.tracer(), [(base, tensor)])
-    loops.refuse_waste(nest, builder.capabilities)
+    refuse_waste(nest, builder.capabilities)
     taken = {t.name for t in builder.tensors}
     builder.kernel("copy", loops.write(nest, loops.plan(nest, builder.capabilities), builder.view, taken), final=False)
     if updates.size == 0:

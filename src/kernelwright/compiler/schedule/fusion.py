@@ -13,11 +13,13 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, number_coord, only_atom
 from kernelwright.compiler.graph.problems import ConvProblem
 from kernelwright.compiler.graph.values import MustMaterialize
+from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue
-from kernelwright.compiler.schedule.loops import expensive, spills
+from kernelwright.compiler.schedule.loops import spills
 from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
 from kernelwright.compiler.schedule.scalar import Expr, Tracer, walk_all
-from kernelwright.compiler.schedule.tiles import Binding, Block, Dim, Emitter, Loop
+from kernelwright.compiler.schedule.tiles import Emitter
+from kernelwright.compiler.schedule.waste import expensive
 from kernelwright.sketch import nodes
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile

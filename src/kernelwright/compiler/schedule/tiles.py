@@ -1,9 +1,9 @@
 """Writes a nest as sketch statements: each scalar expression becomes a tile, for a given binding of atoms.
 
-A *binding* says what an atom is at a place in the kernel: a loop variable (a number), or a tile axis that starts somewhere and has
-an extent. All tiles of a kernel live in one space of `rank` tile axes and have extent 1 along those they do not depend on;
-leading axes that a tile does not have are left away, as NumPy broadcasting allows. Statements go into nested `Block`s; a tile is
-written in the outermost block that knows all its loop variables, so what does not change in a loop stands before it.
+What an atom is at a place in the kernel says its binding (bindings.py). All tiles of a kernel live in one space of `rank` tile axes
+and have extent 1 along those they do not depend on; leading axes that a tile does not have are left away, as NumPy broadcasting
+allows. Statements go into nested `Block`s; a tile is written in the outermost block that knows all its loop variables, so what does
+not change in a loop stands before it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of
+from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
-from kernelwright.compiler.schedule.separable import Separated
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
@@ -26,71 +26,6 @@ from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
 STEM = {"sum": "total", "prod": "product", "max": "peak", "min": "low", "any": "found", "all": "holds"}
-
-
-@dataclass(frozen=True)
-class Loop:
-    """The atom is a number here."""
-
-    index: Index
-    largest: int
-
-
-@dataclass(frozen=True)
-class Dim:
-    """The atom runs along tile axis `dim`, from `start`, over `extent` elements. `largest` is the largest value it takes
-    anywhere, which exceeds the atom's range when the last tile sticks out."""
-
-    dim: int
-    start: Index
-    extent: Index
-    largest: int
-    step: Index = Int(1)  # noqa: RUF009  (frozen)
-
-
-Binding = Loop | Dim
-
-
-@dataclass
-class Block:
-    """A list of statements in the making. `bindings` are those that begin to hold here."""
-
-    bindings: dict[Atom, Binding]
-    parent: Block | None = None
-    statements: list[nodes.Statement] = field(default_factory=list)
-    tiles: dict[Expr, tuple[Tile, int]] = field(default_factory=dict)
-
-    def lookup(self, atom: Atom) -> Binding | None:
-        block: Block | None = self
-        while block is not None:
-            if atom in block.bindings:
-                return block.bindings[atom]
-            block = block.parent
-        return None
-
-    def home(self, free: frozenset[Atom]) -> Block:
-        """The outermost block in which all these atoms are bound as they are here."""
-        block = self
-        while block.parent is not None and not any(a in block.bindings for a in free):
-            block = block.parent
-        return block
-
-
-@dataclass(frozen=True)
-class LoopedReduce:
-    """How a reduction whose atoms are not tile axes is run: opens the loops over its atoms, outermost first, and calls the body."""
-
-    run: Callable[[Block, Callable[[Block], None]], None]
-    atoms: tuple[Atom, ...] = ()
-
-
-@dataclass(frozen=True)
-class LineReduce:
-    """How a reduction over windows is run in lines: loops over the rows of a window, then over its columns."""
-
-    how: Separated
-    rows: LoopedReduce
-    columns: LoopedReduce
 
 
 @dataclass

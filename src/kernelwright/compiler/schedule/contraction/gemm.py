@@ -85,14 +85,8 @@ class _Gemm:
     def __init__(
         self, problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
     ) -> None:
-        self.p, self.load_a, self.load_b, self.finish, self.names, self.machine = (
-            problem,
-            load_a,
-            load_b,
-            finish,
-            names,
-            machine,
-        )
+        self.p, self.load_a, self.load_b = problem, load_a, load_b
+        self.finish, self.names, self.machine = finish, names, machine
 
     @property
     def panelled(self) -> bool:

@@ -1,0 +1,80 @@
+"""What an axis of a nest is at a place in the kernel: a number that a loop counts, or a tile axis that starts somewhere and has an extent.
+
+Statements in the making stand in nested `Block`s, each of which says which bindings begin to hold in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kernelwright.compiler.graph.coords import Atom
+from kernelwright.compiler.schedule.scalar import Expr
+from kernelwright.compiler.schedule.separable import Separated
+from kernelwright.sketch import nodes
+from kernelwright.sketch.nodes import Index, Int, Tile
+
+
+@dataclass(frozen=True)
+class Loop:
+    """The atom is a number here."""
+
+    index: Index
+    largest: int
+
+
+@dataclass(frozen=True)
+class Dim:
+    """The atom runs along tile axis `dim`, from `start`, over `extent` elements. `largest` is the largest value it takes
+    anywhere, which exceeds the atom's range when the last tile sticks out."""
+
+    dim: int
+    start: Index
+    extent: Index
+    largest: int
+    step: Index = Int(1)  # noqa: RUF009  (frozen)
+
+
+Binding = Loop | Dim
+
+
+@dataclass
+class Block:
+    """A list of statements in the making. `bindings` are those that begin to hold here."""
+
+    bindings: dict[Atom, Binding]
+    parent: Block | None = None
+    statements: list[nodes.Statement] = field(default_factory=list)
+    tiles: dict[Expr, tuple[Tile, int]] = field(default_factory=dict)
+
+    def lookup(self, atom: Atom) -> Binding | None:
+        block: Block | None = self
+        while block is not None:
+            if atom in block.bindings:
+                return block.bindings[atom]
+            block = block.parent
+        return None
+
+    def home(self, free: frozenset[Atom]) -> Block:
+        """The outermost block in which all these atoms are bound as they are here."""
+        block = self
+        while block.parent is not None and not any(a in block.bindings for a in free):
+            block = block.parent
+        return block
+
+
+@dataclass(frozen=True)
+class LoopedReduce:
+    """How a reduction whose atoms are not tile axes is run: opens the loops over its atoms, outermost first, and calls the body."""
+
+    run: Callable[[Block, Callable[[Block], None]], None]
+    atoms: tuple[Atom, ...] = ()
+
+
+@dataclass(frozen=True)
+class LineReduce:
+    """How a reduction over windows is run in lines: loops over the rows of a window, then over its columns."""
+
+    how: Separated
+    rows: LoopedReduce
+    columns: LoopedReduce
