@@ -89,7 +89,7 @@ def test_a_language_says_how_it_uses_a_device() -> None:
     assert capabilities_of(language("triton"), "a100") == Capabilities.of(Target.load("a100"), "blocks")
     assert capabilities_of(language("cuda_c"), "a100").staged_bytes < capabilities_of(language("triton"), "a100").staged_bytes
     with pytest.raises(ConfigError, match="are for GPUs"):
-        targets_of(type("L", (), {"name": "it", "runtime": "a.module"})(), "h100, cpu")
+        targets_of(language("triton"), "h100, cpu")
 
 
 def test_the_default_target_is_said_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """Which hardware a language's kernels are for: a language and the name of a target in, its sheet and its capabilities out.
 
 The one place that says what nobody asked for: a language that runs natively designs for this machine, one of a device for the device
-that is attached, else for `DEFAULT_TARGET`.
+that is attached, else for its default target.
 """
 
 from __future__ import annotations
