@@ -6,11 +6,9 @@ descriptors are only relayed; no tensor is looked at here, except byte for byte 
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.compiler.language import readable
@@ -19,12 +17,12 @@ from kernelwright.core.task import Task
 from kernelwright.core.verdict import Build, CompiledFor, Status, Trials
 from kernelwright.judge.conversation import Conversation, Times
 from kernelwright.judge.device import nodes
+from kernelwright.judge.held import HELD_BYTES, Held
 from kernelwright.judge.honesty import sampling, trace
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.servers import CANDIDATE, REFEREE
 from kernelwright.judge.timing.contender import ahead, foremost
-from kernelwright.workers import bundle
 from kernelwright.workers.channel import ChannelError, Message, close_all
 from kernelwright.workers.exclusive import Exclusive
 from kernelwright.workers.fork_server import ForkServer
@@ -35,41 +33,12 @@ RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_WORKING, RUSH_SECONDS = 60, 30, 1.0
 SMALL_BYTES, SMALL_CALLS = 1 << 20, 48
 """Of data of a call, up to which a rush has more calls: of a kernel of microseconds a few calls show nothing."""
-REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 40, 64 << 20, 0.2
-UNLIKE = 6
-"""Outputs of repeated calls that differ from the first and are looked at."""
+REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 512, 32 << 20, 0.3
 LOOKS = 8
 """Rushes that a second look may take."""
 FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
 """Without its device a kernel is slow: once its process has worked for so many seconds, only the first few trials are run (three
 seeds, another distribution). Processor time, so that a busy machine does not make the judge milder."""
-HELD_BYTES = 256 << 20
-"""Of outputs that are held and asked for again, all together; the first two, or one that is larger, are held whatever their size."""
-
-
-@dataclass
-class Held:
-    """An output that the candidate sent, kept to compare with what it says later; of a large one only the digest (`fd` is -1)."""
-
-    header: dict[str, Any]
-    fd: int
-    digest: bytes = b""
-
-    @classmethod
-    def of(cls, header: dict[str, Any], fd: int) -> Held:
-        """Takes the descriptor over."""
-        if os.fstat(fd).st_size <= HELD_BYTES:
-            return cls(header, fd)
-        try:
-            return cls({}, -1, bundle.digest(header, fd))
-        finally:
-            os.close(fd)
-
-    def same(self, header: Any, fd: int) -> bool:
-        """Whether this bundle is what was sent before."""
-        if not isinstance(header, dict):
-            return False
-        return bundle.digest(header, fd) == self.digest if self.digest else bundle.same(self.header, self.fd, header, fd)
 
 
 class Session(Conversation):
@@ -102,6 +71,7 @@ class Session(Conversation):
         self._compiler = False
         self._copied = 0
         self._held: list[Held] = []
+        self._named = False
         self._init: Any = None
         self._init_fds: list[int] = []
         self._dice = random.SystemRandom()
@@ -173,6 +143,7 @@ class Session(Conversation):
         if answer.get("finding"):
             close_all(fds)
             raise from_finding(answer["finding"])
+        self._named = bool(fds)
         if fds:
             try:
                 self.ask_candidate({"op": "weights", "weights": answer["header"]}, fds, doing="loading the weights", seconds=60)
@@ -197,7 +168,7 @@ class Session(Conversation):
         self.reference = str(reply["reference"])
         strided = {number for number, trial in enumerate(planned) if trial.get("strided")}
         # Never the first call: preparing weights once (packing, folding) is no part of the work per call.
-        near = FEWEST_TRIALS if self.interpreted else len(planned)
+        near = FEWEST_TRIALS if self.interpreted else sum(not trial.get("special") for trial in planned)
         traced = self._dice.choice([number for number in range(1, min(near, len(planned))) if number not in strided] or [0])
         begun = self._candidate().cpu_seconds()
         for number in range(len(planned)):
@@ -208,11 +179,37 @@ class Session(Conversation):
                     f"{left} of {len(planned)} trials were left out: the {self.setting.execution} is too slow for them"
                 )
                 break
+            if planned[number].get("special"):
+                self._advise(number)
+                continue
             self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
             self.trials.append(planned[number])
+        self._renew_weights()
         # A GPU's memory starts at aligned addresses, and tensor descriptors count on it.
         self._run_trial(0, traced=False, hold=False, skew=self.setting is None)
         self._look_at_held(range(len(self._held)))
+
+    def _advise(self, number: int) -> None:
+        """A trial whose outcome is a warning: honest kernels differ in what they make of NaN, and a user should know."""
+        if self.interpreted:
+            return
+        try:
+            self._run_trial(number, traced=False, hold=False)
+        except Rejected as rejected:
+            if rejected.status is not Status.wrong_values:
+                raise
+            self.warnings.append(f"where inputs are infinite or NaN the kernel differs from the reference: {rejected.reason}")
+
+    def _renew_weights(self) -> None:
+        """Other weights by `load_state_dict` for the calls to come, the first trial's repetition among them: whoever has packed
+        them once and for all is wrong now."""
+        if not self._named:
+            return
+        answer, fds = self.ask_referee({"op": "renew"})
+        try:
+            self.ask_candidate({"op": "weights", "weights": answer["header"]}, fds, doing="loading the weights", seconds=60)
+        finally:
+            close_all(fds)
 
     def look_back(self) -> None:
         """Two of the trials' outputs once more, after the hundreds of calls of the rush and the clock: a ring of buffers that is
@@ -329,25 +326,14 @@ class Session(Conversation):
         self._prepare_block(1, repeat=calls)
         with foremost(), ahead(self._candidate()):  # on a busy machine its threads would run one after the other
             self.ask_candidate({"op": "time_go"}, doing="forward", seconds=calls * self._call_limit())
-        first: Held | None = None
-        unlike = 0
+        reply, sent = self._fetch_timed(0, whole=True)
         try:
-            for call in range(calls):
-                reply, sent = self._fetch_timed(call)
-                try:
-                    if first is not None and first.same(reply.get("header"), sent[0]):
-                        continue
-                    self._check_timed(0, reply, sent)
-                    unlike += 1
-                    if first is None:
-                        first = Held.of(reply["header"], os.dup(sent[0]))
-                finally:
-                    close_all(sent)
-                if unlike > UNLIKE:
-                    break
+            headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
+            answer, _ = self.ask_referee({"op": "check_repeated", "calls": calls, **headers}, sent)
+            if answer.get("finding"):
+                raise from_finding(answer["finding"])
         finally:
-            if first is not None:
-                close_all([first.fd] if first.fd >= 0 else [])
+            close_all(sent)
         self._release_block()
 
     def _release_block(self) -> None:
@@ -363,9 +349,10 @@ class Session(Conversation):
         finally:
             close_all(fds)
 
-    def _fetch_timed(self, call: int) -> tuple[Message, list[int]]:
-        """The outputs of a call of the last block; the descriptors become the caller's."""
-        reply, sent = self.ask_candidate({"op": "time_outputs", "call": call}, doing="handing over outputs", seconds=60)
+    def _fetch_timed(self, call: int, *, whole: bool = False) -> tuple[Message, list[int]]:
+        """The outputs of a call of the last block, or of all its calls; the descriptors become the caller's."""
+        message = {"op": "time_outputs", "call": call, "whole": whole}
+        reply, sent = self.ask_candidate(message, doing="handing over outputs", seconds=60)
         if len(sent) != 2 or reply.get("plain") is not True:
             close_all(sent)
             raise Rejected(Status.cheating, "the outputs of calls in quick succession are not plain tensors")

@@ -2,61 +2,51 @@
 out.
 
 A kernel may be right only on the data the task file happens to draw: positive numbers, no ties, nothing large, contiguous
-memory. Only floating-point tensors change. What they hold decides how far one may go: whole numbers, masks and probability
-rows keep their kind, everything else gets all distributions; `plan.py` then drops those on which the reference itself is not
-finite or not well conditioned. Integer inputs keep what the task's own function draws, so indices stay in range.
+memory. What a tensor holds decides how far one may go: probability rows keep their kind, whole numbers and masks get structures of
+their own (adversary.py) and stay within what was drawn, everything else gets all distributions; `trials.py` then drops those on which
+the reference itself is not finite or not well conditioned.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from kernelwright.core.task import tree
+from kernelwright.judge.reference import adversary
+from kernelwright.judge.reference.adversary import Change, normal, spread
 from kernelwright.judge.reference.numerics import sample
-
-Change = Callable[[Any, torch.Generator], Any]
-
-
-def _spread(tensor: Any) -> float:
-    """A typical size, used to keep new values at the task's own scale."""
-    some = sample(tensor)
-    finite = some[torch.isfinite(some)]
-    size = float(finite.square().mean().sqrt()) if finite.numel() else 0.0
-    return size or 1.0
-
-
-def _normal(tensor: Any, dice: torch.Generator) -> Any:
-    return torch.randn(tensor.shape, generator=dice).mul_(_spread(tensor))
 
 
 def _sparse(tensor: Any, dice: torch.Generator) -> Any:
     """One element in 64 stands out, so sums have few terms that count and precision lost on one hardly averages out. The
     rest is small but not constant: a running sum of equal terms would drift one way, in honest kernels too."""
     outstanding = torch.rand(tensor.shape, generator=dice).lt_(1 / 64)
-    return _normal(tensor, dice).mul_(outstanding.mul_(1 - 2**-6).add_(2**-6))
+    return normal(tensor, dice).mul_(outstanding.mul_(1 - 2**-6).add_(2**-6))
 
 
 def _sorted(tensor: Any, dice: torch.Generator) -> Any:
     """Ascending along the last dimension. Positive: running sums of sorted values of both signs would cancel, and lose more
     digits than any honest kernel has to answer for."""
-    values = _normal(tensor, dice).abs_()
+    values = normal(tensor, dice).abs_()
     return values.sort(dim=-1).values if tensor.dim() else values
 
 
 DISTRIBUTIONS: dict[str, Change] = {
-    "normal": _normal,
+    "normal": normal,
     "sparse": _sparse,
-    "large": lambda tensor, dice: _normal(tensor, dice).mul_(64),
-    "negative": lambda tensor, dice: _normal(tensor, dice).abs_().neg_(),
-    "shifted": lambda tensor, dice: _normal(tensor, dice).add_(3 * _spread(tensor)),
-    "tiny": lambda tensor, dice: _normal(tensor, dice).mul_(2**-12),
+    "outliers": adversary.FLOATS["outliers"],
+    "clustered": adversary.FLOATS["clustered"],
+    "large": lambda tensor, dice: normal(tensor, dice).mul_(64),
+    "negative": lambda tensor, dice: normal(tensor, dice).abs_().neg_(),
+    "shifted": lambda tensor, dice: normal(tensor, dice).add_(3 * spread(tensor)),
+    "tiny": lambda tensor, dice: normal(tensor, dice).mul_(2**-12),
     "ties": lambda tensor, dice: torch.randn(tensor.shape, generator=dice).mul_(2).round_().mul_(0.5),
     "sorted": _sorted,
     "zeros": lambda tensor, dice: torch.zeros(tensor.shape),
     "ones": lambda tensor, dice: torch.ones(tensor.shape),
+    **{name: change for name, change in adversary.FLOATS.items() if name not in ("outliers", "clustered")},
 }
 """In the order in which they are worth their time. Computed in place: inputs may be a good part of the machine's memory."""
 
@@ -66,8 +56,9 @@ WIDE_GAPS = 1 << 24
 """Elements up to which a slice of something larger is one of something twice as large; beyond, of something a little larger."""
 
 CONSTANT = ("zeros", "ones")
+WHOLE_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
-POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "ties", "sorted"}
+POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "ties", "sorted", *adversary.FLOATS} - {"alternating"}
 """Distributions that still say something when their values are made positive, for tasks that are not defined below zero."""
 
 
@@ -91,6 +82,8 @@ def redistribute(
     inputs: list[Any], name: str, seed: int, *, positive: bool = False, only: int | None = None
 ) -> list[Any] | None:
     """The inputs under another distribution; None when it would change nothing. `only` restricts it to the i-th tensor."""
+    if name in adversary.WHOLE:
+        return _restructured(inputs, name, seed)
     change = DISTRIBUTIONS[name]
     dice = torch.Generator().manual_seed(seed)
     changed = [0, 0]
@@ -110,6 +103,44 @@ def redistribute(
 
     result = [tree.transform(item, apply) for item in inputs]
     return result if changed[1] else None
+
+
+def _restructured(inputs: list[Any], name: str, seed: int) -> list[Any] | None:
+    """Integers, masks and whole floats under another structure."""
+    dice = torch.Generator().manual_seed(seed)
+    changed = [0]
+
+    def apply(tensor: Any) -> Any:
+        if not is_whole(tensor):
+            return tensor
+        other = adversary.restructure(tensor, name, dice)
+        if other is None or torch.equal(other, tensor):
+            return tensor
+        changed[0] += 1
+        return other
+
+    result = [tree.transform(item, apply) for item in inputs]
+    return result if changed[0] else None
+
+
+def is_whole(tensor: Any) -> bool:
+    """Whether a tensor holds integers, truth values, or floats that are whole numbers."""
+    if tensor.numel() == 0 or tensor.is_complex() or tensor.layout is not torch.strided:
+        return False
+    if not tensor.is_floating_point():
+        return tensor.dtype in WHOLE_DTYPES
+    return kind(tensor) == "whole" and bool(torch.isfinite(tensor.sum()))
+
+
+def special(inputs: list[Any], seed: int) -> list[Any]:
+    """The inputs with a few infinities and NaN planted in the largest floating-point tensor."""
+    dice = torch.Generator().manual_seed(seed)
+    real = [tensor for tensor in tree.tensors(inputs) if kind(tensor) == "real"]
+    largest = max(real, key=lambda tensor: int(tensor.numel()), default=None)
+    return [
+        tree.transform(item, lambda tensor: adversary.with_special_values(tensor, dice) if tensor is largest else tensor)
+        for item in inputs
+    ]
 
 
 def touched(inputs: list[Any], seed: int) -> list[Any]:

@@ -6,11 +6,13 @@ go out.
 - `open`         {path, source, class_name, seed?}    → {facts} and the constructor's arguments as a bundle
 - `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state;
   or {mode: "seed", seed, finding}, where a finding means that the kernel has no room for a weight
+- `renew`        {}                                   → {header} and a bundle of other weights, for the calls to come
 - `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
 - `draw`         {trial}                              → {header} and the inputs as a bundle
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
+- `check_repeated` {calls, header, probe_header}, fds → {finding} for a block of calls on the same inputs
 - `check_timed`  {call, header, probe_header, whole, after_header?}, fds → {finding} for one call of the last timed draw
 
 Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
@@ -26,16 +28,19 @@ import secrets
 from collections import OrderedDict
 from typing import Any
 
+import torch
+
 from kernelwright.core.errors import TaskError
-from kernelwright.core.task import Task
+from kernelwright.core.task import Task, tree
 from kernelwright.core.task.footprint import available_bytes
 from kernelwright.core.task.load import load_task, require_outputs
 from kernelwright.judge.honesty import null_kernels
 from kernelwright.judge.reference import numerics
+from kernelwright.judge.reference.adversary import UNEVEN
 from kernelwright.judge.reference.expect import Expectation, Finding
 from kernelwright.judge.reference.facts import first_run
 from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
-from kernelwright.judge.reference.inputs import CONSTANT
+from kernelwright.judge.reference.inputs import CONSTANT, is_whole
 from kernelwright.judge.reference.reference import MEMORY, Reference
 from kernelwright.judge.reference.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
 from kernelwright.judge.reference.trials import Planner, Trial
@@ -48,6 +53,8 @@ from kernelwright.workers.channel import Channel, ChannelClosed, ChannelGarbage,
 REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
 
+UNLIKE = 24
+"""Outputs of repeated calls that differ from the first and are looked at."""
 SAMPLES_KEPT = 3
 """Of the first trials of a large task; most tasks are told from null candidates by one or two of them."""
 
@@ -85,7 +92,11 @@ class Referee:
             return self._memory[trial]
         self._make_room()
         reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
-        made = self._made(trial.draw(self.reference), reach, trial.label, trial.seed, trial.workload)
+        inputs = trial.draw(self.reference)
+        if trial.distribution in UNEVEN:  # one index gets what many share
+            most = max((tensor.numel() for tensor in tree.tensors(inputs) if is_whole(tensor)), default=1)
+            reach = numerics.effective_reach(max(self.reach, most))
+        made = self._made(inputs, reach, trial.label, trial.seed, trial.workload)
         self._memory[trial] = made
         if len(self._samples) < SAMPLES_KEPT:
             self._samples[trial] = made.strictest if made.strictest is not made else None
@@ -117,6 +128,14 @@ class Referee:
         self.reference.set_weights(state)
         return "names", state
 
+    def renew(self) -> dict[str, Any]:
+        """Other weights, after calls have been made with the first ones: what a kernel has packed or folded by then is stale."""
+        self._memory.clear()
+        self._samples.clear()
+        state = randomised(self.loaded.construct(self.secret ^ 5), self.secret ^ 6)
+        self.reference.set_weights(state)
+        return state
+
     def unheard(self, names: dict[str, list[int]] | None) -> Finding | None:
         """Under the seed convention constant weights (an affine 1 and 0) cannot be varied. A kernel that has no tensor of
         such a weight's shape cannot be using it: that is a finding."""
@@ -146,7 +165,7 @@ class Referee:
     def flags(self) -> list[str]:
         """What the planned trials cannot tell apart. Dear tasks are asked by their sample: half precision on a CPU is slow."""
         self._timed = []
-        chosen = self.trials or [Trial(self.seed)]
+        chosen = [trial for trial in self.trials if not trial.special] or [Trial(self.secret)]
         return null_kernels.flags(self.reference, (self._strictest(trial) for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
@@ -167,6 +186,26 @@ class Referee:
         label = "the inputs of a timed call"
         reach = numerics.effective_reach(self.reach)
         return self._made(self._timed[call], reach, label, self._timed_seed + call, 0).check(outputs, inputs_after)
+
+    def check_repeated(self, calls: int, outputs: Any, probe: dict[str, Any]) -> Finding | None:
+        """Hold the outputs of many calls on the same inputs against the reference: the first, and all that differ from it by a bit."""
+        if type(outputs) is not list or len(outputs) != calls:
+            return {"status": "cheating", "reason": "a block handed over fewer outputs than it made calls", "mismatch": None}
+        if stopwatch.still_working(probe):
+            return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
+        made = self._made(self._timed[0], numerics.effective_reach(self.reach), "repeated calls", self._timed_seed, 0)
+        first, unlike = bundle.tensors(outputs[0]), 0
+        for place, output in enumerate(outputs):
+            others = bundle.tensors(output)
+            if place and len(others) == len(first) and all(map(_same_bits, first, others)):
+                continue
+            finding = made.check_outputs(output)
+            if finding:
+                return {**finding, "reason": f"call {place + 1} of {calls} on the same inputs: {finding['reason']}"}
+            unlike += 1
+            if unlike > UNLIKE:
+                return None
+        return None
 
     def _rows_to_sample(self) -> int:
         eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
@@ -195,6 +234,14 @@ class Referee:
                 f"the reference cannot be run in fp64 ({self.reference.refusal}), so torch's own result is the measure"
             )
         return found
+
+
+def _same_bits(one: Any, other: Any) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return bool(
+        torch.equal(one, other) or (torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num()))
+    )
 
 
 def serve(channel: Channel) -> None:
@@ -238,12 +285,14 @@ class _Service:
             raise ValueError("no task has been opened")
         handler = {
             "weights": self.weights,
+            "renew": self.renew,
             "plan": self.plan,
             "draw": self.draw,
             "check": self.check,
             "flags": self.flags,
             "draw_timed": self.draw_timed,
             "check_timed": self.check_timed,
+            "check_repeated": self.check_repeated,
         }.get(op)
         if handler is None:
             raise ValueError(f"unknown request {op!r}")
@@ -266,6 +315,10 @@ class _Service:
         packed = bundle.pack(state)
         return {"ok": True, "mode": mode, "header": packed.header}, [packed.fd]
 
+    def renew(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        packed = bundle.pack(referee.renew())
+        return {"ok": True, "header": packed.header}, [packed.fd]
+
     def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         trials = referee.plan(float(message.get("budget_s") or 5.0))
         listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
@@ -286,6 +339,10 @@ class _Service:
     def draw_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         packed = bundle.pack(referee.draw_timed(int(message["calls"]), int(message["seed"])))
         return {"ok": True, "header": packed.header}, [packed.fd]
+
+    def check_repeated(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        outputs, probe = bundle.unpack(message["header"], fds[0]), bundle.unpack(message["probe_header"], fds[1])
+        return {"ok": True, "finding": referee.check_repeated(int(message["calls"]), outputs, probe)}, []
 
     def check_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         outputs = bundle.unpack(message["header"], fds[0])

@@ -1,7 +1,8 @@
 """Which trials a task gets: the reference and a time budget in, a list of trials out.
 
 Always the task's own distribution under several seeds (at least three), every shape it offers, then other distributions and one
-non-contiguous layout, as many as the budget allows (at least two distributions in all where the task has a float input). A
+non-contiguous layout, as many as the budget allows (at least two distributions in all where the task has a float input; structures
+of whole numbers, where it has those, in turn with them). At last one with infinities and NaN among its values, which is advice. A
 distribution is used only where the reference stays finite and nearly as well conditioned as on its own inputs; if it is not
 defined below zero, positive values are tried, then one input alone.
 """
@@ -13,16 +14,20 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from kernelwright.core.errors import TaskError
 from kernelwright.core.task import tree
 from kernelwright.judge.reference import inputs as drawing
+from kernelwright.judge.reference.adversary import WHOLE
 from kernelwright.judge.reference.expect import Expectation
 from kernelwright.judge.reference.reference import Reference
 
 SEEDS = 3
 MOST_SEEDS = 4
+FIRST = 5
+"""Distributions that always come first."""
 ILL = 4096.0
 """Units of rounding that torch itself may be off, on the average, for a distribution to count as well conditioned."""
 
@@ -40,6 +45,9 @@ class Trial:
     touched: bool = False
     """The same inputs as the untouched trial of this seed, but for a few dozen elements: for kernels that recognise inputs."""
 
+    special: bool = False
+    """With a few infinities and NaN. What a kernel makes of them is worth a warning, not a verdict."""
+
     @property
     def label(self) -> str:
         """The trial in words."""
@@ -47,6 +55,7 @@ class Trial:
         if self.positive:
             words = f"positive {words}"
         words += ", a few elements changed" if self.touched else ""
+        words += ", a few infinities and NaN among them" if self.special else ""
         return words + (f", shape {self.workload}" if self.workload else "") + (", not contiguous" if self.strided else "")
 
     def draw(self, reference: Reference) -> list[Any]:
@@ -55,6 +64,8 @@ class Trial:
         if self.distribution != "own":
             other = drawing.redistribute(drawn, self.distribution, self.seed + 1, positive=self.positive, only=self.only)
             drawn = other if other is not None else drawn
+        if self.special:
+            drawn = drawing.special(drawn, self.seed + 4)
         if self.touched:
             drawn = drawing.touched(drawn, self.seed + 3)
         if self.strided:
@@ -70,13 +81,14 @@ class Own:
     """The float inputs by position among the tensors, the largest last."""
     odd: tuple[float, float]
     error: float
+    whole: bool
 
     @classmethod
     def of(cls, expectation: Expectation) -> Own:
         tensors = tree.tensors(expectation.inputs)
         real = [index for index, tensor in enumerate(tensors) if drawing.kind(tensor) in ("real", "probability")]
         real.sort(key=lambda index: int(tensors[index].numel()))
-        return cls(tuple(real), expectation.odd_shares(), expectation.relative_error())
+        return cls(tuple(real), expectation.odd_shares(), expectation.relative_error(), any(map(drawing.is_whole, tensors)))
 
 
 class Planner:
@@ -98,9 +110,9 @@ class Planner:
         base = Own.of(self.expect(own[0]))
         cost = time.process_time() - first
         others: list[Trial] = []
-        for name in self._order():
+        for name in self._order(base):
             spent = time.process_time() - started + 2.0 * cost * (len(own) + len(others))
-            if len(others) >= 1 and spent > budget:
+            if len(others) >= (2 if base.whole and base.real else 1) and spent > budget:
                 break
             trial = self._legal(name, base)
             if trial is not None:
@@ -111,21 +123,34 @@ class Planner:
         if time.process_time() - started + 2.0 * cost * (len(own) + len(others)) < budget:
             own += [Trial(self._seed()) for _ in range(MOST_SEEDS - SEEDS)]
         touched = dataclasses.replace(own[0], touched=True)
-        return [own[0], touched, *others[:1], *own[1:], *others[1:]]
+        planned = [own[0], touched, *others[:1], *own[1:], *others[1:]]
+        last = Trial(self._seed(), special=True)
+        return [*planned, last] if base.real and self._is_defined(last, base) else planned
 
-    def _order(self) -> list[str]:
-        """The most telling ones first, the rest in an order nobody can foresee."""
-        names = list(drawing.DISTRIBUTIONS)
-        rest = names[3:]
+    def _is_defined(self, trial: Trial, base: Own) -> bool:
+        """Whether the reference still says something once infinities and NaN are among the inputs."""
+        try:
+            nan, infinite = self.expect(trial).odd_shares()
+        except TaskError:
+            return False
+        return base.odd[0] < nan + infinite < 0.9
+
+    def _order(self, base: Own) -> list[str]:
+        """The most telling ones first, the rest in an order nobody can foresee; whole numbers in turn with the others."""
+        names = list(drawing.DISTRIBUTIONS) if base.real else []
+        rest = names[FIRST:]
         self.dice.shuffle(rest)
-        return names[:3] + rest
+        names, whole = names[:FIRST] + rest, list(WHOLE) if base.whole else []
+        self.dice.shuffle(whole)
+        return [name for pair in zip_longest(names, whole) for name in pair if name is not None]
 
     def _legal(self, name: str, base: Own) -> Trial | None:
         """A trial of this distribution on which the reference is sound, or None."""
         seed = self._seed()
-        if not base.real:
-            return None
         tries = [Trial(seed, distribution=name)]
+        if name in WHOLE:
+            drawn = self.reference.loaded.draw(seed)[0]
+            return tries[0] if drawing.redistribute(drawn, name, seed + 1) and self._sound(tries[0], base) else None
         if name in drawing.POSITIVE:
             tries.append(Trial(seed, distribution=name, positive=True))
         if len(base.real) > 1:
