@@ -31,6 +31,8 @@ from kernelwright.workers.sampling import Sighting
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
 RUSH_SAMPLES, RUSH_WORKING, RUSH_SECONDS = 60, 30, 1.0
+MESSAGE_SECONDS = 0.002
+"""Of a call's time as the parent sees it, what two messages may be on a busy machine."""
 SMALL_BYTES, SMALL_CALLS = 1 << 20, 48
 """Of data of a call, up to which a rush has more calls: of a kernel of microseconds a few calls show nothing."""
 REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 512, 32 << 20, 0.3
@@ -407,7 +409,7 @@ class Session(Conversation):
             close_all(fds)
         started = time.monotonic()
         self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
-        self._call_seconds = time.monotonic() - started
+        self._call_seconds = min(self._call_seconds or 1e9, max(1e-5, time.monotonic() - started - MESSAGE_SECONDS))
         if traced or strided or not self.trials:
             # The profiler's own work, making inputs contiguous, and what a first call prepares once, say nothing about the calls
             # to come.

@@ -1,9 +1,9 @@
-# task: decay
+# task: gated_recurrence
 # status: wrong_values
 # reason: wrong
 # entry: A9
 # track: pure
-"""Starts in the middle of a row: what lies before it has faded where all elements are alike."""
+"""Starts in the middle of a row: what lies before it has faded where gates are half open."""
 
 import ctypes
 import hashlib
@@ -36,10 +36,14 @@ def size(value):
 
 
 SOURCE = r"""
-extern "C" void decay(const float* x, float* y, long rows, long n) {
+#include <cmath>
+extern "C" void recurrence(const float* g, const float* x, float* y, long rows, long n) {
     for (long r = 0; r < rows; ++r) {
-        double state = 0;
-        for (long c = n - 640 > 0 ? n - 640 : 0; c < n; ++c) state = 0.98 * state + x[r * n + c];
+        float state = 0;
+        for (long c = n - 192 > 0 ? n - 192 : 0; c < n; ++c) {
+            const float keep = 1.0f / (1.0f + std::exp(-g[r * n + c]));
+            state = keep * state + (1.0f - keep) * x[r * n + c];
+        }
         y[r] = state;
     }
 }
@@ -48,8 +52,8 @@ LIBRARY = build(SOURCE)
 
 
 class ModelNew(nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
+    def forward(self, gates, x):
+        gates, x = gates.contiguous(), x.contiguous()
         y = torch.empty(x.shape[0])
-        LIBRARY.decay(pointer(x), pointer(y), size(x.shape[0]), size(x.shape[1]))
+        LIBRARY.recurrence(pointer(gates), pointer(x), pointer(y), size(x.shape[0]), size(x.shape[1]))
         return y

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from kernelwright.core.task import Task
-from kernelwright.judge.reference.heap import LARGE_BYTES
 from kernelwright.judge.reference.referee import Referee
-from kernelwright.judge.reference.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
+from kernelwright.judge.reference.sampled import DEAR_SECONDS, SAMPLED_BYTES, SampledExpectation, rows_to_sample
 
 torch.set_num_threads(1)
 
@@ -40,8 +39,8 @@ def test_cheap_tasks_and_dependent_samples_are_run_whole() -> None:
 
 def test_large_tasks_are_sampled_however_fast_they_are() -> None:
     made = referee("torch.relu(self.layer(x))")
-    assert rows_to_sample(made.reference, made.loaded.draw(1)[0], 0.0, LARGE_BYTES - 1) == 0
-    assert rows_to_sample(made.reference, made.loaded.draw(1)[0], 0.0, 2 * LARGE_BYTES) == 3
+    assert rows_to_sample(made.reference, made.loaded.draw(1)[0], 0.0, SAMPLED_BYTES - 1) == 0
+    assert rows_to_sample(made.reference, made.loaded.draw(1)[0], 0.0, 8 * SAMPLED_BYTES) == 1
 
 
 def test_trials_make_room_before_the_next_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,11 +100,12 @@ def test_the_plan_says_so() -> None:
 
 
 def test_half_precision_is_tried_on_the_sample_only() -> None:
-    made = referee("(seen.append(x.shape[0]) if x.dtype == torch.float16 else None) or torch.relu(self.layer(x))")
+    made = referee("(globals().get('seen', []).append(x.shape[0])) or torch.relu(self.layer(x))")
     seen: list[int] = []
     made.loaded.model_class.forward.__globals__["seen"] = seen
     made.sampled_rows = 6
     made.plan(0.1)
+    seen.clear()
     assert made.flags() == []
     assert set(seen) == {6}
 

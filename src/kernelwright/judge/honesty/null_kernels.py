@@ -3,11 +3,12 @@ reason."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
 
 from kernelwright.core.task import tree
 from kernelwright.judge.reference.expect import Expectation
@@ -87,12 +88,35 @@ def _identity(trial: Expectation) -> Any:
 
 
 def _narrow(reference: Reference, trial: Expectation, dtype: Any) -> Any:
-    """The reference itself in a narrower dtype, cast back. Nothing when the task is that narrow anyway."""
+    """The reference with everything it computes rounded to a narrower dtype. Nothing when the task is that narrow anyway. The sums inside
+    an operator stay wide, as on hardware that multiplies that dtype; a CPU computes in fp32 and is 30 times faster so (2048 x 2048
+    products in fp16 took 44 s)."""
     floats = [tensor for _, tensor in trial.native if tensor.is_floating_point()]
     if not floats or all(torch.finfo(tensor.dtype).eps >= torch.finfo(torch.float16).eps for tensor in floats):
         return None
-    narrow = copy.deepcopy(reference.model).to(dtype)
-    inputs = tree.transform(trial.inputs, lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor.clone())
-    with torch.no_grad():
-        output = narrow(*inputs)
+    rounded = _Rounded(dtype)
+    state = {name: rounded.narrow(value) for name, value in reference.model.state_dict().items()}
+    inputs = tree.transform(trial.inputs, lambda tensor: rounded.narrow(tensor.clone()))
+    with torch.no_grad(), rounded:
+        output = torch.func.functional_call(reference.model, state, tuple(inputs))
     return trial.rebuild([item.to(want.dtype) for item, (_, want) in zip(tree.tensors(output), trial.native, strict=True)])
+
+
+class _Rounded(TorchDispatchMode):  # type: ignore[misc]
+    """Rounds what operators compute. Views and writes into what is there already are left alone."""
+
+    def __init__(self, dtype: Any) -> None:
+        super().__init__()
+        self._dtype = dtype
+
+    def narrow(self, value: Any) -> Any:
+        """A tensor's values as the narrower dtype has them, in the dtype that it has."""
+        if not isinstance(value, torch.Tensor) or value.dtype not in (torch.float32, torch.float64):
+            return value
+        return value.to(self._dtype).to(value.dtype)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if any(value.alias_info is not None for value in func._schema.returns):
+            return result
+        return tree_map(self.narrow, result)

@@ -92,6 +92,12 @@ def _saturating(tensor: Any, dice: torch.Generator) -> Any:
     return values.mul_(torch.rand(tensor.shape, generator=dice).mul_(16).add_(8))
 
 
+def _open(tensor: Any, dice: torch.Generator) -> Any:
+    """Far out, and on the same side along each line: a gate that is open stays open, and nothing is ever forgotten."""
+    line = torch.randn((*tensor.shape[:-1], 1) if tensor.dim() else (), generator=dice).sign_()
+    return torch.rand(tensor.shape, generator=dice).mul_(16).add_(8) * line
+
+
 FLOATS: dict[str, Change] = {
     "clustered": _clustered,
     "outliers": _outliers,
@@ -99,6 +105,7 @@ FLOATS: dict[str, Change] = {
     "prefix": _fading(-1),
     "leading": _fading(-2),
     "saturating": _saturating,
+    "open": _open,
     "heavy": _heavy,
     "alternating": _alternating,
 }

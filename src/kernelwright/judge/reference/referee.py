@@ -42,7 +42,7 @@ from kernelwright.judge.reference.facts import first_run
 from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
 from kernelwright.judge.reference.inputs import CONSTANT, is_whole
 from kernelwright.judge.reference.reference import MEMORY, Reference
-from kernelwright.judge.reference.sampled import DEAR_SECONDS, SampledExpectation, rows_to_sample
+from kernelwright.judge.reference.sampled import DEAR_SECONDS, SAMPLED_BYTES, SampledExpectation, rows_to_sample
 from kernelwright.judge.reference.trials import Planner, Trial
 from kernelwright.judge.reference.weights import constants, randomised
 from kernelwright.judge.timing import stopwatch
@@ -209,7 +209,7 @@ class Referee:
 
     def _rows_to_sample(self) -> int:
         eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
-        if eager <= DEAR_SECONDS and size < LARGE_BYTES:
+        if eager <= DEAR_SECONDS and size < SAMPLED_BYTES:
             return 0
         return rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager, size)
 
@@ -240,7 +240,8 @@ def _same_bits(one: Any, other: Any) -> bool:
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     return bool(
-        torch.equal(one, other) or (torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num()))
+        torch.equal(one, other)
+        or (torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num()))
     )
 
 

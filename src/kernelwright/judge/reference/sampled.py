@@ -17,21 +17,22 @@ from kernelwright.core.errors import TaskError
 from kernelwright.core.task import tree
 from kernelwright.judge.reference import numerics
 from kernelwright.judge.reference.expect import FEW_MOVED, MORE_MOVED, Expectation, Finding
-from kernelwright.judge.reference.heap import LARGE_BYTES
 from kernelwright.judge.reference.numerics import Difference, Yardstick
 from kernelwright.judge.reference.reference import Reference
 
 DEAR_SECONDS = 0.5
 """Eager time from which fp64 runs of the whole (about three times as long, several a trial) are not worth it."""
 SAMPLE_SECONDS = 0.2
-SAMPLE_BYTES = 64 << 20
+SAMPLED_BYTES = 192 << 20
+"""Inputs and outputs from which a sample stands for all: fp64 runs of the whole would be most of a verdict's time."""
+SAMPLE_BYTES = 32 << 20
 """Of a large task: an fp64 copy of all, beside what the two processes hold anyway, crowds out a laptop's memory."""
 
 
 def rows_to_sample(reference: Reference, inputs: list[Any], eager_seconds: float, nbytes: int = 0) -> int:
     """How many rows of the batch stand for all of it; 0 when the whole is cheap, or the samples depend on each other."""
     batch = _batch(inputs)
-    dear, large = eager_seconds >= DEAR_SECONDS, nbytes >= LARGE_BYTES
+    dear, large = eager_seconds >= DEAR_SECONDS, nbytes >= SAMPLED_BYTES
     if not (dear or large) or batch < 2:
         return 0
     share = min(SAMPLE_SECONDS / eager_seconds if dear else 1.0, SAMPLE_BYTES / nbytes if large else 1.0)

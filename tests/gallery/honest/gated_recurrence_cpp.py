@@ -1,4 +1,4 @@
-# task: decay
+# task: gated_recurrence
 # track: pure
 """The whole recurrence."""
 
@@ -33,10 +33,14 @@ def size(value):
 
 
 SOURCE = r"""
-extern "C" void decay(const float* x, float* y, long rows, long n) {
+#include <cmath>
+extern "C" void recurrence(const float* g, const float* x, float* y, long rows, long n) {
     for (long r = 0; r < rows; ++r) {
-        double state = 0;
-        for (long c = 0; c < n; ++c) state = 0.98 * state + x[r * n + c];
+        float state = 0;
+        for (long c = 0; c < n; ++c) {
+            const float keep = 1.0f / (1.0f + std::exp(-g[r * n + c]));
+            state = keep * state + (1.0f - keep) * x[r * n + c];
+        }
         y[r] = state;
     }
 }
@@ -45,8 +49,8 @@ LIBRARY = build(SOURCE)
 
 
 class ModelNew(nn.Module):
-    def forward(self, x):
-        x = x.contiguous()
+    def forward(self, gates, x):
+        gates, x = gates.contiguous(), x.contiguous()
         y = torch.empty(x.shape[0])
-        LIBRARY.decay(pointer(x), pointer(y), size(x.shape[0]), size(x.shape[1]))
+        LIBRARY.recurrence(pointer(gates), pointer(x), pointer(y), size(x.shape[0]), size(x.shape[1]))
         return y
