@@ -29,7 +29,9 @@ def test_the_recorded_answers_lead_to_a_correct_kernel(
     steps = [json.loads(line)["step"] for line in (tmp_path / "out" / "journal.jsonl").read_text().splitlines()]
     designed = ["start", "seed", "choose", "design", "repair_design", "judged"]
     assert steps[: len(designed)] == designed
-    # A machine whose caches hold the task may come near the roofline at once: then the Coder is not asked any more.
+    # A machine whose caches hold the task may come near the roofline at once: then the Coder is not asked any more. Where its change is a
+    # gain it is asked to go on, and the script has nothing new to say.
     rest = steps[len(designed) :]
-    assert rest in (["choose", "improve", "judged", "stop", "final", "done"], ["stop", "done"])
-    assert len(script.asks) == (3 if "improve" in rest else 2)
+    assert rest[-1] == "done"
+    assert rest[0] in ("stop", "choose")
+    assert ("improve" in rest) == (len(script.asks) > 2)

@@ -159,8 +159,8 @@ def brief_of(bench: Workbench) -> Brief:
     target = Target.remembered(bench.finding("target", {"target": job.target}, lambda: asdict(bench.target())))
     threads = bench.finding("threads", {}, lambda: {"threads": bench.judge.threads})["threads"]
     brief = make_brief(bench.task, facts, target, dsl=job.dsl, track=job.track, threads=threads, original=job.source)
-    if not job.timing:
-        return brief
+    if not job.timing or target.kind != "cpu":
+        return brief  # what a CPU takes says nothing about a device
     timed = {"compile": job.compile_contender, "threads": threads}
     found = bench.finding(
         "eager", timed, lambda: eager.measured(bench.drafter, bench.task, threads=threads, compiled=job.compile_contender)
