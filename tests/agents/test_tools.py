@@ -90,3 +90,12 @@ def test_whoever_wants_no_tools_switches_them_off(stage: Stage) -> None:
     with serving([block(SKETCH)]) as script:
         stage.run(script, limits=Limits(retries=0, timeout_s=60, tools=False))
     assert script.offered == [[]]
+
+
+def test_a_coder_races_its_kernel_against_the_best_before_it_answers(stage: Stage) -> None:
+    looking = calls(("time_against_best", {"kernel": KERNEL}), ("profile", {"kernel": KERNEL}))
+    with serving([block(SKETCH), looking, block(KERNEL), "no better design: none"]) as script:
+        stage.run(script, timing=True, effort=replace(DESIGN, improvements=1, renewals=0))
+    assert "it is correct and" in script.asks[2]
+    assert "as fast as the best" in script.asks[2]
+    assert "GCC vectorised" in script.asks[2]

@@ -110,7 +110,7 @@ class Toolbox:
 
         first, second = self.bench.finding("tool race", {"kernels": [one.hash for one in rivals]}, race)["places"]
         if not first["seconds"] or not second["seconds"]:
-            return f"the race did not finish: {second.get('error') or first.get('error') or 'no time was measured'}"
+            return f"the race did not finish: {second['fault'] or first['fault'] or 'no time was measured'}"
         ratio = first["seconds"] / second["seconds"]
         ours, theirs = second["seconds"] * 1e3, first["seconds"] * 1e3
         return f"it is correct and {ratio:.2f}x as fast as the best ({ours:.3g} ms against {theirs:.3g} ms)"
