@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from material import KERNEL, SKETCH, TASK, block
+from material import KERNEL, MALFORMED, SKETCH, TASK, block
 from scripted import Script, serving
 from test_team import CODE, DESIGN, Stage, drafter, judge, kinds, stage
 
@@ -140,3 +140,21 @@ def test_a_run_says_what_it_does_while_it_does_it(stage: Stage, tmp_path: Path) 
     assert any(line.startswith("design: ") for line in notes)
     assert any("correct: right in" in line for line in notes)
     assert notes[-1].startswith("stop: ")
+
+
+def test_several_designs_are_asked_for_at_once_and_the_best_is_gone_on_from(stage: Stage, speeds: Callable[..., None]) -> None:
+    def answer(prompt: str) -> str:
+        if "fewest bytes" in prompt:
+            return block(MALFORMED)
+        if "another algorithm" in prompt:
+            return "no better design: there is one algorithm"
+        return block(SKETCH)
+
+    effort = replace(IMPROVE, designs=3, designs_abreast=3, improvements=0)
+    with serving([answer]) as script:
+        result, record = stage.run(script, TASK, effort)
+    assert result.verdict.ok
+    assert [("asked for at the same time" in ask) for ask in script.asks] == [True, True, True, False], "one of three was none"
+    designs = [(step.facts["status"], step.facts["design"]) for step in record.steps if step.kind == "design"]
+    assert sorted(status for status, _ in designs[:3]) == ["declined", "malformed", "right"]
+    assert [number for _, number in designs[:3]] == [1, 2, 3]

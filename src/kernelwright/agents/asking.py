@@ -7,11 +7,14 @@ their results, until it answers or may call no more; each round is a step of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from kernelwright.agents import answers, roles
 from kernelwright.agents.models import Answer, Ask, Call, Exchange, Model
 from kernelwright.agents.toolbox import Toolbox, told
+from kernelwright.core.errors import BudgetReached, KernelwrightError, ModelError
 from kernelwright.run.journal import Journal
 from kernelwright.run.observer import Observer
 from kernelwright.run.workbench import Workbench
@@ -78,6 +81,26 @@ class Asking:
             more = f"\n\n({left} more calls are allowed.)" if left > 0 else "\n\n(No more calls are allowed: answer now.)"
             results = (*results[:-1], results[-1] + more)
             ask = ask.after(Exchange(answer.text, answer.calls, results))
+
+    def ask_all(self, model: Model, asks: Sequence[Ask]) -> list[Said]:
+        """The answers to several questions that wait at the same time, in their order, without tools. What cannot be answered is left out,
+        unless nothing is: then the first reason is raised."""
+        seconds = self._left()
+
+        def one(ask: Ask) -> Said | KernelwrightError:
+            try:
+                return Said(ask, model.ask(replace(ask, seconds=seconds)))
+            except (ModelError, BudgetReached) as error:
+                return error
+
+        self.observer.say(f"{len(asks)} times {asks[0].role} · {model.name}")
+        with ThreadPoolExecutor(len(asks)) as pool:
+            came = list(pool.map(one, asks))
+        said = [answer for answer in came if isinstance(answer, Said)]
+        if not said:
+            raise next(error for error in came if not isinstance(error, Said))
+        self.bench.seconds += max(one.answer.seconds for one in said)
+        return said
 
     def _called(self, ask: Ask, call: Call, allowed: bool) -> str:
         assert self.toolbox is not None

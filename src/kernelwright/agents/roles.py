@@ -35,6 +35,13 @@ PLAINLY: dict[Form, str] = {
     "advice": "Write one word.",
 }
 """The form of an answer in the fewest words, for whom the longer ones did not help."""
+APPROACHES = (
+    "the one that you expect to be fastest.",
+    "the one that moves the fewest bytes, whatever that costs in arithmetic.",
+    "another algorithm than the reference's, with fewer operations or fewer dependent steps.",
+)
+TEMPERATURES: tuple[float | None, ...] = (None, 0.7, 1.0)
+"""Of designs that are asked for at once; None is what the model's maker chose."""
 LANGUAGE_REFERENCE = Path(sketch_room.__file__).with_name("language.md")
 
 
@@ -94,6 +101,13 @@ def design(
             sketch_language=sketch_language(),
             approach=approach,
         ),
+    )
+
+
+def approach(number: int, count: int) -> str:
+    """What tells one of several designs that are asked for at once from the others."""
+    return (
+        f"- This is one of {count} designs that are asked for at the same time. Yours: {APPROACHES[number % len(APPROACHES)]}"
     )
 
 

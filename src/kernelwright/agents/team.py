@@ -8,7 +8,7 @@ first seed, and only a better verdict replaces it. One loop; each move is one me
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kernelwright.agents import answers, bounds, distil, roles
@@ -85,18 +85,21 @@ class Team:
             if decision.move is Move.stop:
                 self.journal.step("stop", decision.reason, rule=decision.rule, **self._spent())
                 return decision
-            self.turns += (self._carry_out(decision),)
+            self.turns += self._carry_out(decision)
 
-    def _carry_out(self, decision: Decision) -> Turn:
+    def _carry_out(self, decision: Decision) -> tuple[Turn, ...]:
+        """The turns of a move: one, or one for each of several designs that were asked for at once."""
         budget = self.bench.job.budget
         if budget is not None and decision.move is not Move.seed and self.bench.seconds > budget:
-            return Turn(decision.move, Kind.exhausted, self._design, note=f"the budget of {budget:g} s is used up")
+            return (Turn(decision.move, Kind.exhausted, self._design, note=f"the budget of {budget:g} s is used up"),)
         try:
-            return MOVES[decision.move](self, decision)
+            if decision.move is Move.design and (abreast := self._abreast()) > 1:
+                return self._designs_abreast(decision, abreast)
+            return (MOVES[decision.move](self, decision),)
         except BudgetReached as error:
-            return Turn(decision.move, Kind.exhausted, self._design, note=str(error))
+            return (Turn(decision.move, Kind.exhausted, self._design, note=str(error)),)
         except ModelError as error:
-            return Turn(decision.move, Kind.model_failed, self._design, note=str(error))
+            return (Turn(decision.move, Kind.model_failed, self._design, note=str(error)),)
 
     # -- the moves -----------------------------------------------------------------------------------------------------------
 
@@ -125,6 +128,34 @@ class Team:
         library = self.librarian.library(brief, "design")
         return self._designed(decision, roles.design(brief, library, self.seeded, self.best, self.tried))
 
+    def _abreast(self) -> int:
+        """How many designs are asked for at once: several at the beginning, where the effort allows it; later each learns of the last."""
+        effort = self.bench.job.effort
+        begun = any(turn.move is Move.design for turn in self.turns)
+        return 1 if begun else min(effort.designs_abreast, effort.designs)
+
+    def _designs_abreast(self, decision: Decision, count: int) -> tuple[Turn, ...]:
+        """Several designs by different approaches; the best of them is gone on from, and its turn is the last."""
+        library = self.librarian.library(self.brief, "design")
+        asks = [
+            replace(
+                roles.design(self.brief, library, self.seeded, self.best, self.tried, roles.approach(number, count)),
+                temperature=roles.TEMPERATURES[number % len(roles.TEMPERATURES)],
+            )
+            for number in range(count)
+        ]
+        made: list[tuple[Turn, tuple[str, Proof | None, Attempt | None]]] = []
+        for said in self._asking.ask_all(self.designer, asks):
+            self._design += 1
+            self._sketch, self._proof, self._current = "", None, None
+            made.append((self._received(decision, said), (self._sketch, self._proof, self._current)))
+        useful = [one for one in made if one[0].kind is not Kind.declined] or made[:1]
+        chosen = max(useful, key=lambda one: (_promise(one[0]), one[0].design))
+        self._design, (self._sketch, self._proof, self._current) = chosen[0].design, chosen[1]
+        if chosen[0].kind is not Kind.unreadable:
+            self._asking.readable()
+        return (*(turn for turn, _ in useful if turn is not chosen[0]), chosen[0])
+
     def _repair_design(self, decision: Decision) -> Turn:
         if self._proof is not None and self._proof.faults:
             complaint = "does not check" if self._proof.outcome == "malformed" else "computes something else than the reference"
@@ -136,9 +167,13 @@ class Team:
         return self._designed(decision, roles.repair_design(self.brief, self._sketch, complaint, faults))
 
     def _designed(self, decision: Decision, ask: Ask) -> Turn:
-        """A sketch is asked for; proved; lowered by rule where it can be; judged."""
+        """A sketch is asked for."""
+        return self._received(decision, self._asking.ask(self.designer, ask))
+
+    def _received(self, decision: Decision, said: Said) -> Turn:
+        """A sketch has come: it is proved; lowered by rule where it can be; judged."""
         before = self._sketch
-        said = self._asking.ask(self.designer, ask)
+        ask = said.ask
         if decision.move is Move.design and (why := answers.declined(said.text)):
             self._asking.readable()
             facts = {"role": ask.role, **said.answer.facts(), "design": self._design, "status": "declined"}
@@ -149,7 +184,7 @@ class Team:
         except answers.Unreadable as error:
             return self._unreadable(decision, "designer", said, error)
         self._asking.readable()
-        answer, ask = said.answer, said.ask
+        answer = said.answer
         self._sketch = sketch
         self._proof = proof = self.bench.prove(sketch)
         facts = {
@@ -341,6 +376,15 @@ MOVES: dict[Move, Callable[[Team, Decision], Turn]] = {
     Move.improve_best: Team._improve_best,
     Move.advise: Team._advise,
 }
+
+
+def _promise(turn: Turn) -> tuple[int, float]:
+    """How well a design came out: correct and how fast; right but not lowered; lowered and wrong; faulty; none at all."""
+    if turn.kind is Kind.correct:
+        return 4, turn.gain or 0.0
+    if turn.kind is Kind.unreadable:
+        return 0, 0.0
+    return {Kind.proved: 3, Kind.malformed: 1, Kind.misdesigned: 1, Kind.declined: 0}.get(turn.kind, 2), 0.0
 
 
 def _line(turn: Turn) -> str:

@@ -17,6 +17,7 @@ class Effort:
     rounds of the clock, each (beyond what it always does). With a model: `designs` it may offer, `repairs` of each, `patches` before
     a rewrite, `improvements` in a row of a kernel that is correct, renewed by a gain at most `renewals` times for a design.
     `tool_calls` is how often a model may call tools before one answer.
+    `designs_abreast` are asked for at once at the beginning.
     `tune_seconds` is what the search for a faster variant may take; none at quick."""
 
     name: str
@@ -32,6 +33,7 @@ class Effort:
     tune_seconds: float = 0.0
     renewals: int = 3
     tool_calls: int = 6
+    designs_abreast: int = 1
 
 
 PRESETS = {
@@ -64,6 +66,7 @@ PRESETS = {
         tune_seconds=300,
         renewals=8,
         tool_calls=20,
+        designs_abreast=3,
     ),
 }
 
