@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def migrate_command(
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="The kernel file to migrate.")],
+    kernel: Annotated[
+        str, typer.Argument(metavar="KERNEL", help="A kernel file; or file.py:Name, package.module:Name of a program.")
+    ],
     to: Annotated[str, typer.Option("--to", help="Language to migrate to (see doctor).")],
     task: Annotated[str | None, typer.Option(help="What the kernel computes: a task file, or module.py:ClassName.")] = None,
     dsl: Annotated[str | None, typer.Option(help="Language of the source, where it cannot be told from the file.")] = None,

@@ -8,11 +8,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from kernelwright.core import plugins
+from kernelwright.core import bundle, plugins
 from kernelwright.core.errors import KernelFileError
 
 LARGEST_FILE = 4 << 20
@@ -31,7 +31,12 @@ class Kernel:
 
     @classmethod
     def from_path(cls, path: str | Path, *, dsl: str | None = None) -> Self:
-        """Read a kernel file; KernelFileError with one sentence for anything that is not one."""
+        """Read a kernel file; KernelFileError with one sentence for anything that is not one. `file.py:Name` and `package.module:Name`
+        are a function or class of a program, made into a file that stands alone."""
+        if bundle.names_entry(str(path)):
+            found = bundle.bundled(str(path))
+            made = cls.from_source(found.text, path=str(path), dsl=dsl or guess_dsl(found.sources))
+            return replace(made, name=str(path).rpartition(":")[2])
         file = Path(path)
         try:
             if file.is_dir():

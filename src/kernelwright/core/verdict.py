@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Track = Literal["pure", "hybrid"]
+Track = Literal["pure", "hybrid", "source"]
 Execution = Literal["native", "device", "interpreter", "emulator"]
 
 

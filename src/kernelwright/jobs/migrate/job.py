@@ -159,7 +159,10 @@ def _without_task(
     while True:
         task = _as_task(job, tools, found, inputs, init, contiguous)
         try:
-            return task, judged_source(job, tools, task, track, kernel, found.texts, notes), found
+            before = judged_source(job, tools, task, "source" if foreign else track, kernel, found.texts, notes)
+            if foreign and before is not None and before.library_calls:
+                notes.append(f"around its launches the source lets torch compute {', '.join(before.library_calls)}")
+            return task, before, found
         except NotMigrated as error:
             if foreign and not contiguous and "not contiguous" in str(error):
                 contiguous = True
