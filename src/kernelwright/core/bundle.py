@@ -95,7 +95,9 @@ def bundled(spec: str) -> Bundle:
     if sum(map(len, files.values())) > LARGEST:
         raise KernelFileError(file, f"what it imports of its own package is larger than {LARGEST >> 20} MiB")
     listed = "".join(f"    {path!r}: {text!r},\n" for path, text in sorted(files.items()))
-    return Bundle(_LAID_OUT.format(name=name, origin=module, files=listed, entry=entry), "\n".join([file.read_text(), *files.values()]))
+    return Bundle(
+        _LAID_OUT.format(name=name, origin=module, files=listed, entry=entry), "\n".join([file.read_text(), *files.values()])
+    )
 
 
 def _parsed(file: Path) -> ast.Module:
