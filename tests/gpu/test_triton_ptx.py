@@ -44,6 +44,25 @@ def test_product_with_odd_edges(dtype: str, tolerance: float, checks: bool) -> N
     )
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [("fp16", 2e-2), ("bf16", 1e-1), ("fp32", 2e-2)])
+def test_product_of_a_warpgroup(dtype: str, tolerance: float) -> None:
+    m, n, k = 128, 192, 96
+    kind = {"fp16": torch.float16, "bf16": torch.bfloat16, "fp32": torch.float32}[dtype]
+    a, b, c = torch.randn(m, k).to(kind), torch.randn(k, n).to(kind), torch.empty(m, n, dtype=kind)
+    ptx, shared = kernels.compiled(
+        "matmul",
+        {**dict.fromkeys("abc", f"*{dtype}"), **dict.fromkeys(("M", "N", "K"), "i32")},
+        {"BM": 64, "BN": 64, "BK": 32},
+        90,
+    )
+    assert "wgmma.mma_async" in ptx
+    report = launch(ptx, "matmul", (2, 3), (128,), a, b, c, m, n, k, shared=shared, checks=True)
+    assert report.ok, [str(f) for f in report.faults]
+    torch.testing.assert_close(
+        c.float(), a.float() @ b.float(), rtol=tolerance, atol=20 * tolerance if dtype == "bf16" else 5 * tolerance
+    )
+
+
 def test_sort_scan_histogram_random_and_functions() -> None:
     x, h, o = torch.randn(1024).abs(), torch.zeros(64, dtype=torch.int32), torch.empty(4, 1024)
     ptx, shared = kernels.compiled("scans", {"x": "*fp32", "h": "*i32", "o": "*fp32", "n": "i32"}, {"B": 1024})

@@ -188,6 +188,9 @@ void kw_ldmatrix(Warp*, uint32_t mask, uint32_t site, int n, int transposed, u32
 void kw_stmatrix(Warp*, uint32_t mask, uint32_t site, int n, int transposed, u32, u32, const u32* data);
 void kw_mma(Warp*, uint32_t site, int m, int n, int k, int type_a, int type_b, int type_d, int type_c, int flags, const u32* a, const u32* b,
             const u32* c, u32* d);
+// One warp's sixteen rows of a warpgroup's product; `a` is a fragment, or null where a descriptor says where it lies.
+void kw_wgmma(Warp*, uint32_t site, int n, int k, int type_a, int type_b, int type_d, int flags, const u32* a, uint64_t at_a, uint64_t at_b,
+              u32* d);
 void kw_mma_16816_f16_f32(const u32* a, const u32* b, const u32* c, u32* d);
 void kw_mma_16816_bf16_f32(const u32* a, const u32* b, const u32* c, u32* d);
 void kw_mma_1688_tf32_f32(const u32* a, const u32* b, const u32* c, u32* d);

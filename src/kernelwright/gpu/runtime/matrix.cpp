@@ -138,3 +138,77 @@ extern "C" void kw_mma(Warp*, uint32_t, int M, int N, int K, int ta, int tb, int
             else out[e * 32 + lane] = bits_of((float)sum);
         }
 }
+
+// An operand of wgmma in shared memory: its descriptor gives the start, two strides and the swizzle. Element (row, k) of an
+// operand stored along k, or along the rows where `turned`.
+struct Operand {
+    const uint8_t* shared;
+    uint32_t start, leading, stride, swizzle;
+    Operand(const uint8_t* base, uint64_t d)
+        : shared(base), start((uint32_t)(d & 0x3fff) << 4), leading((uint32_t)(d >> 16 & 0x3fff) << 4), stride((uint32_t)(d >> 32 & 0x3fff) << 4),
+          swizzle((uint32_t)(d >> 62)) {}
+    uint32_t offset(uint32_t row, uint32_t k, uint32_t bytes, bool turned) const {
+        uint32_t wide = swizzle == 1 ? 128 : swizzle == 2 ? 64 : swizzle == 3 ? 32 : 16, o;
+        if (!turned) {
+            o = start + row / 8 * stride + row % 8 * wide;
+            o += swizzle ? k * bytes : k * bytes / 16 * leading + k * bytes % 16;
+        } else {
+            uint32_t along = wide / bytes;  // neighbours that lie one behind the other
+            o = start + k % 8 * wide + row % along * bytes;
+            o += swizzle ? row / along * leading + k / 8 * stride : row / along * stride + k / 8 * leading;
+        }
+        uint32_t bits = swizzle == 1 ? 7 : swizzle == 2 ? 3 : swizzle == 3 ? 1 : 0;
+        return o ^ ((o >> 7 & bits) << 4);
+    }
+};
+static float element(const uint8_t* p, int type) {
+    switch (type) {
+        case T_F16: return half_to_float(*(const uint16_t*)p);
+        case T_BF16: return bf16_to_float(*(const uint16_t*)p);
+        case T_TF32: return as_f32(*(const uint32_t*)p & 0xffffe000u);
+        case T_E4M3: return e4m3_to_float(*p);
+        case T_E5M2: return e5m2_to_float(*p);
+        case T_S8: return (int8_t)*p;
+        default: return *p;
+    }
+}
+enum { SCALE_D = 1, NEGATE_A = 2, NEGATE_B = 4, TURN_A = 8, TURN_B = 16 };
+extern "C" void kw_wgmma(Warp* w, uint32_t, int N, int K, int ta, int tb, int td, int flags, const u32* a, uint64_t at_a, uint64_t at_b, u32* d) {
+    alignas(64) static thread_local float A[16][32], B[32][256], C[16][256];
+    uint32_t bytes = (uint32_t)bits_of_type(ta) / 8, first = 16 * (w->index & 3);
+    Operand oa(w->shared, at_a), ob(w->shared, at_b);
+    for (int k = 0; k < K; k++) {
+        for (int n = 0; n < N; n++) B[k][n] = element(w->shared + ob.offset((uint32_t)n, (uint32_t)k, bytes, flags & TURN_B), tb);
+        if (!a)
+            for (int m = 0; m < 16; m++) A[m][k] = element(w->shared + oa.offset(first + (uint32_t)m, (uint32_t)k, bytes, flags & TURN_A), ta);
+    }
+    if (a) {
+        int run = 4 / (int)bytes, chunk = 4 * run;
+        for (int lane = 0; lane < 32; lane++)
+            for (int e = 0; e < 16 * K / 32; e++) {
+                int reg = e / run, k = reg / 2 * chunk + lane % 4 * run + e % run;
+                A[lane / 4 + 8 * (reg % 2)][k] = (float)value((const uint32_t*)a, ta, lane, e);
+            }
+    }
+    uint32_t* out = (uint32_t*)d;
+    bool half = td == T_F16, whole = td == T_S32;
+    auto each = [&](auto f) {
+        for (int lane = 0; lane < 32; lane++)
+            for (int e = 0; e < N / 2; e++) f(lane, e, lane / 4 + 8 * (e / 2 % 2), e / 4 * 8 + lane % 4 * 2 + e % 2);
+    };
+    if (flags & SCALE_D)
+        each([&](int lane, int e, int m, int n) {
+            C[m][n] = half ? half_to_float(((uint16_t*)out)[e / 2 * 64 + lane * 2 + e % 2]) : whole ? (float)(int32_t)out[e * 32 + lane] : as_f32(out[e * 32 + lane]);
+        });
+    else memset(C, 0, sizeof C);
+    float sign = !(flags & NEGATE_A) == !(flags & NEGATE_B) ? 1.0f : -1.0f;
+    for (int m = 0; m < 16; m++)
+        for (int k = 0; k < K; k++) {
+            float x = sign * A[m][k];
+            for (int n = 0; n < N; n++) C[m][n] = __builtin_fmaf(x, B[k][n], C[m][n]);
+        }
+    each([&](int lane, int e, int m, int n) {
+        if (half) ((uint16_t*)out)[e / 2 * 64 + lane * 2 + e % 2] = float_to_half(C[m][n]);
+        else out[e * 32 + lane] = bits_of(C[m][n]);
+    });
+}

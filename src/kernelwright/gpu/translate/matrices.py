@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 
-from kernelwright.gpu.ptx import Instruction, Operand, Register, Vector
+from kernelwright.gpu.ptx import Immediate, Instruction, Operand, Register, Vector
 from kernelwright.gpu.translate.emit import PARTS, Emitter
 from kernelwright.gpu.translate.memory import addresses
 
@@ -17,12 +17,53 @@ _FAST = {
 
 
 def matrices(e: Emitter, i: Instruction) -> bool:
-    """Emit mma.sync, ldmatrix and stmatrix."""
+    """Emit mma.sync, wgmma, ldmatrix and stmatrix."""
     if i.opcode in ("ldmatrix", "stmatrix"):
         return _matrix_memory(e, i)
     if i.opcode == "mma" and i.has("sync"):
         return _mma(e, i)
+    if i.opcode == "wgmma":
+        return _wgmma(e, i)
     return False
+
+
+def _wgmma(e: Emitter, i: Instruction) -> bool:
+    """A warpgroup's product, where it is issued: each warp makes its sixteen rows. What is committed is already there."""
+    if any(i.has(x) for x in ("fence", "commit_group", "wait_group")):
+        return True
+    shape = next((x for x in i.modifiers if re.fullmatch(r"m64n\d+k\d+", x)), "")
+    types = [x for x in i.modifiers if x in ("f16", "bf16", "tf32", "f32", "e4m3", "e5m2")]
+    if not shape or len(types) != 3 or i.has("sp") or i.guard is not None:
+        return False
+    n, k = (int(x) for x in re.findall(r"\d+", shape)[1:])
+    d, a, b, scale, *rest = i.operands
+    if not all(isinstance(x, Immediate) for x in rest):
+        return False
+    numbers = [x.value for x in rest if isinstance(x, Immediate)]
+    turns = numbers[2:] if isinstance(b, Register) and not isinstance(a, Vector) else [0, *numbers[2:]]
+    flags = 2 * (numbers[0] == -1) | 4 * (numbers[1] == -1)
+    flags |= 8 * bool(turns and turns[0]) | 16 * bool(len(turns) > 1 and turns[1])
+    t = e.temporary()
+    values = ", ".join(f"(u32)({e.src(r, 32, p)})" for r in _registers(d) for p in range(2))
+    e.put(f"u32 {t}[] = {{{values}}};")
+    fragment_a, descriptor_a = "nullptr", "0"
+    if isinstance(a, Vector):
+        e.put(f"const u32 {t}a[] = {{{fragment(e, a)}}};")
+        fragment_a = f"{t}a"
+    else:
+        descriptor_a = _first_lane(e, a)
+    names = ", ".join(f"T_{x.upper()}" for x in (types[1], types[2], types[0]))
+    e.put(
+        f"kw_wgmma(w, {e.site(i)}, {n}, {k}, {names}, {flags} | (({e.pred(scale)}) & m ? 1 : 0), {fragment_a}, {descriptor_a}, "
+        f"{_first_lane(e, b)}, {t});"
+    )
+    for q, r in enumerate(_registers(d)):
+        e.assign_from_array(i, r, t, 2 * q)
+    return True
+
+
+def _first_lane(e: Emitter, o: Operand | None) -> str:
+    return e.src(o, 64, None) if e.is_uniform(o) else f"({e.src(o, 64, 0)})[0]"
 
 
 def _registers(o: Operand | None) -> list[Register]:
