@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,12 +35,18 @@ def audit_command(
     ] = False,
     gallery: Annotated[Path | None, typer.Option(help="Folder with tasks/, cheats/ and honest/.")] = None,
     only: Annotated[str, typer.Option("--filter", help="Only kernels whose name or catalogue entry contains this.")] = "",
+    mutate: Annotated[
+        int, typer.Option(min=0, help="Judge so many new cheats instead: honest kernels with a fault that a trigger sets off.")
+    ] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Kernels judged at a time.")] = 2,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Run the gallery of cheats and honest kernels through the judge."""
     from kernelwright.judge.honesty import gallery as rooms
 
+    if mutate:
+        show_share(rooms.read(gallery or rooms.locate()), mutate, jobs, as_json)
+        return
     exhibits = select(rooms.read(gallery or rooms.locate()), fast, only)
     if not exhibits:
         raise KernelwrightError(f"no kernel of the gallery matches {only!r}")
@@ -59,6 +66,21 @@ def audit_command(
         show(outcomes, rates, seconds)
     if not all(one.ok for one in outcomes):
         raise typer.Exit(1)
+
+
+def show_share(exhibits: list[Exhibit], count: int, jobs: int, as_json: bool) -> None:
+    """New cheats by rule through the judge: how many were accepted, which, and within what interval the share lies."""
+    from kernelwright.judge.honesty.mutants import Share, mutants
+
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = list(judged(list(mutants(exhibits, count, Path(folder))), jobs))
+    accepted = sorted(one.exhibit.path.stem for one in outcomes if one.verdict.ok)
+    share = Share(len(outcomes), len(accepted))
+    low, high = share.interval
+    if as_json:
+        print(json.dumps({"attempts": share.attempts, "accepted": accepted, "low": low, "high": high}))
+    else:
+        print(*accepted, f"accepted {share.accepted} of {share.attempts} ({low:.2%} to {high:.2%})", sep="\n")
 
 
 def select(exhibits: list[Exhibit], fast: bool, only: str) -> list[Exhibit]:
