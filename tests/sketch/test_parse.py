@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.nodes import IndexOp, Int, Span, Sym
 from kernelwright.sketch.parse import parse
 from kernelwright.sketch.print import to_source
@@ -170,3 +172,31 @@ def test_bad_files(text: str, reason: str) -> None:
 def test_nothing_is_executed(tmp_path: object) -> None:
     with pytest.raises(SketchError):
         body_of("t = __import__('os').system('true')")
+
+
+STACK = """
+x = tensor([4, 6], f32, role="input", source="0")
+y = tensor([4, 3, 6], f32, role="output")
+
+
+@kernel
+def put():
+    for i in parallel(4):
+        row = load(x[i, :])
+        store(y[i, :, :], stack([row, row * 2.0, -row], axis=0))
+
+
+returns("y")
+"""
+
+
+def test_tiles_side_by_side() -> None:
+    from kernelwright.sketch.check.rules import require
+
+    sketch = require(parse(STACK))
+    assert parse(to_source(sketch)) == sketch
+    x = torch.randn(4, 6)
+    assert torch.equal(interpreter.call(sketch, [x], {}), torch.stack([x, x * 2, -x], dim=1))
+    for wrong in ("[]", "row", "[row, row[0:3]]", "[row, cast(row, f64)]"):
+        with pytest.raises(SketchError, match="stack"):
+            require(parse(STACK.replace("[row, row * 2.0, -row]", wrong)))

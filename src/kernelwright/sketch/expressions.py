@@ -58,6 +58,7 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "expand": (("x", "shape"), ()),
     "squeeze": (("x", "axis"), ()),
     "unsqueeze": (("x", "axis"), ()),
+    "stack": (("tiles", "axis"), ()),
     **{f"reduce_{op}": (("x",), ("axis",)) for op in nodes.REDUCE},
     **{f"scan_{op}": (("x", "axis"), ("reverse", "exclusive")) for op in nodes.SCAN},
 }
@@ -283,6 +284,8 @@ class Reader:
                 return nodes.Full(
                     self.shape(given["shape"]), value, dtype_name(given["dtype"], self.scope.path), self._level(given)
                 )
+            case "stack":
+                return self._stack(node, given)
             case "iota":
                 return nodes.Iota(self.index(given["extent"]))
             case "index":
@@ -344,6 +347,13 @@ class Reader:
         if isinstance(given["axis"], ast.Tuple | ast.List):
             return tuple(self._from_start(literal_int(e, "axis", self.scope.path), x) for e in given["axis"].elts)
         return (self._axis_number(given, x),)
+
+    def _stack(self, node: ast.Call, given: Mapping[str, ast.expr]) -> Tile:
+        listed = given["tiles"]
+        if not isinstance(listed, ast.List | ast.Tuple) or not listed.elts:
+            raise self.fault("stack needs a list of tiles", node, "write stack([a, b], axis=0)")
+        tiles = tuple(self.tile(e) for e in listed.elts)
+        return nodes.Stack(tiles, self._axis_number(given, tiles[0], extra=1))
 
     def _along(self, name: str, node: ast.Call, given: Mapping[str, ast.expr]) -> Tile:
         x = self.tile(given["x"])

@@ -293,6 +293,14 @@ class Unsqueeze:
 
 
 @dataclass(frozen=True)
+class Stack:
+    """Tiles of one shape and dtype side by side along a new axis, at this position of the result."""
+
+    tiles: tuple[Tile, ...]
+    axis: int
+
+
+@dataclass(frozen=True)
 class Expand:
     """Broadcasts to a shape."""
 
@@ -310,7 +318,7 @@ class Part:
 
 Tile = (
     Var | Number | FromIndex | Iota | Full | Load | Unary | Binary | Where | Cast | Bitcast | Reduce | ArgReduce | Scan
-    | ArgSort | Take | Gemm | Permute | Reshape | Squeeze | Unsqueeze | Expand | Part
+    | ArgSort | Take | Gemm | Permute | Reshape | Squeeze | Unsqueeze | Stack | Expand | Part
 )  # fmt: skip
 
 # ---------------------------------------------------------------- statements

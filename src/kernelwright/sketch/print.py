@@ -183,6 +183,8 @@ def _movement(tile: Tile) -> tuple[str, int]:
             return _call("squeeze", tile_source(x), axis=axis)
         case nodes.Unsqueeze(x, axis):
             return _call("unsqueeze", tile_source(x), axis=axis)
+        case nodes.Stack(tiles, axis):
+            return _call("stack", f"[{', '.join(map(tile_source, tiles))}]", axis=axis)
         case nodes.Part(x, region):
             return f"{_wrapped(_tile(x), _CALL)}[{region_source(region)}]", _CALL
     raise TypeError(f"not a tile: {tile!r}")

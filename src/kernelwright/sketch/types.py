@@ -339,6 +339,15 @@ class Typer:
                 found = self.type_of(x, names)
                 self.axis(axis, len(found.shape) + 1, "unsqueeze")
                 return TileType((*found.shape[:axis], Int(1), *found.shape[axis:]), found.dtype)
+            case nodes.Stack(tiles, axis):
+                found, *others = (self.type_of(part, names) for part in tiles)
+                self.axis(axis, len(found.shape) + 1, "stack")
+                for other in others:
+                    if other.dtype is not found.dtype or len(other.shape) != len(found.shape):
+                        raise SketchError(f"stack of {found} and {other}", hint="its tiles have one shape and one dtype")
+                    if not all(map(self.same, found.shape, other.shape)):
+                        raise SketchError(f"stack of {found} and {other}", hint="its tiles have one shape and one dtype")
+                return TileType((*found.shape[:axis], Int(len(tiles)), *found.shape[axis:]), found.dtype)
             case nodes.Part(x, region):
                 found = self.type_of(x, names)
                 if len(region) != len(found.shape):

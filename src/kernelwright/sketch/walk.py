@@ -22,6 +22,8 @@ def children(tile: Tile) -> tuple[Tile, ...]:
             return (condition, a, b)
         case nodes.Take(x, indices):
             return (x, indices)
+        case nodes.Stack(tiles):
+            return tiles
         case nodes.Gemm(a, b, acc):
             return (a, b) if acc is None else (a, b, acc)
         case nodes.Var() | nodes.Number() | nodes.FromIndex() | nodes.Iota() | nodes.Full():

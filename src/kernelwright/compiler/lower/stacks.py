@@ -1,4 +1,5 @@
-"""Tiles that are put together of others along short axes: `where(iota(3) <= 0, a, where(iota(3) <= 1, b, c))`.
+"""Tiles side by side along short axes (`nodes.Stack`), which are choices by position in the graph: `where(which <= 0, a, where(…, b, c))`,
+each with the number of axes behind the stacked one as its data.
 
 In: values. Out: whether they are such, and along which axes. A language that knows them can unroll those axes, so that each choice is
 one of its branches.
@@ -20,7 +21,7 @@ def short_axes(value: Value) -> tuple[int, ...]:
 def _axes(value: Value) -> set[int]:
     if value.op == "unsqueeze":
         return {axis + (axis >= value.data) for axis in _axes(value.args[0])}
-    behind = _decided_by(value.args[0]) if value.op == "where" else None
+    behind = _behind(value)
     if behind is None:
         return set()
     found = {len(value.shape) - 1 - behind}
@@ -30,28 +31,19 @@ def _axes(value: Value) -> set[int]:
     return found
 
 
-def _decided_by(condition: Value) -> int | None:
-    """How many axes lie behind the one axis whose position decides a condition; None for any other condition."""
-    if condition.op != "binary" or condition.data not in ("lt", "le", "gt", "ge"):
+def _behind(value: Value) -> int | None:
+    """How many axes lie behind the one that a choice is stacked along; None for any other value, and for long axes."""
+    if value.op != "where" or value.data is None:
         return None
-    long = [k for k, extent in enumerate(condition.shape) if extent.constant != 1]
-    if len(long) != 1 or (condition.shape[long[0]].constant or LONGEST + 1) > LONGEST:
-        return None
-    sides = list(condition.args)
-    if not any(side.op == "const" for side in sides):
-        return None
-    for side in sides:
-        while side.op == "unsqueeze":
-            side = side.args[0]
-        if side.op not in ("const", "iota"):
-            return None
-    return len(condition.shape) - 1 - long[0]
+    behind: int = value.data
+    axis = value.args[0].shape[len(value.args[0].shape) - 1 - behind]
+    return behind if (axis.constant or LONGEST + 1) <= LONGEST else None
 
 
 def members(value: Value) -> list[Value]:
     """The choices that a stack consists of, itself included."""
     if value.op == "unsqueeze":
         return members(value.args[0])
-    if value.op != "where" or _decided_by(value.args[0]) is None:
+    if _behind(value) is None:
         return []
     return [value, *members(value.args[1]), *members(value.args[2])]

@@ -39,7 +39,8 @@ _COMPARE = frozenset(["eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logica
 _TEST = frozenset(["isnan", "isinf", "logical_not"])
 _CHEAP = (
     nodes.Var, nodes.Number, nodes.FromIndex, nodes.Iota, nodes.Full, nodes.Load, nodes.Unary, nodes.Binary, nodes.Where, nodes.Cast,
-    nodes.Bitcast, nodes.Permute, nodes.Squeeze, nodes.Unsqueeze, nodes.Expand, nodes.Part,
+    nodes.Bitcast, nodes.Permute, nodes.Squeeze, nodes.Unsqueeze, nodes.Stack, nodes.Expand,
+    nodes.Part,
 )  # fmt: skip
 
 
@@ -226,6 +227,8 @@ class GraphBuilder:
                 return self.value("unary", (x,), x.shape, DType.bool if tile.op in _TEST else x.dtype, tile.op)
             case nodes.Binary():
                 return self.binary(tile)
+            case nodes.Stack():
+                return self.stack(tile)
             case nodes.Where():
                 return self.where(self.tile(tile.condition), self.tile(tile.a), self.tile(tile.b))
             case nodes.Cast() | nodes.Bitcast():
@@ -296,6 +299,22 @@ class GraphBuilder:
         condition = self.typed(condition, DType.bool)
         a, b = self.typed(a, None if b.weak else b.dtype), self.typed(b, None if a.weak else a.dtype)
         return self.value("where", (condition, a, b), broadcast(broadcast(condition.shape, a.shape), b.shape), a.dtype)
+
+    def stack(self, tile: nodes.Stack) -> Value:
+        """Choices by position; each of them knows how many axes lie behind the one along which it chooses (stacks.py)."""
+        parts = [self.typed(self.tile(part), None) for part in tile.tiles]
+        shape, count, dtype = parts[0].shape, poly(len(parts)), parts[0].dtype
+        behind = len(shape) - tile.axis
+        which = self.value("iota", (), (count,), DType.i64)
+        for _ in range(behind):
+            which = self.value("unsqueeze", (which,), (*which.shape, poly(1)), DType.i64, len(which.shape))
+        one, whole = (*shape[: tile.axis], poly(1), *shape[tile.axis :]), (*shape[: tile.axis], count, *shape[tile.axis :])
+        rows = [self.value("unsqueeze", (part,), one, dtype, tile.axis) for part in parts]
+        made = rows[-1]
+        for k in reversed(range(len(rows) - 1)):
+            here = self.value("binary", (which, self.number(k, DType.i64)), which.shape, DType.bool, "le")
+            made = self.value("where", (here, rows[k], made), whole, dtype, behind)
+        return made
 
     def reduce(self, op: str, x: Value, axes: tuple[int, ...]) -> Value:
         chosen = tuple(sorted(axis % len(x.shape) for axis in axes)) if x.shape else ()

@@ -356,6 +356,8 @@ class _Machine:
                 return self.tile(x, names).squeeze(axis)
             case nodes.Unsqueeze(x, axis):
                 return self.tile(x, names).unsqueeze(axis)
+            case nodes.Stack(tiles, axis):
+                return torch.stack([self.tile(part, names) for part in tiles], dim=axis)
             case nodes.Expand(x, shape):
                 return self.tile(x, names).broadcast_to(self.shape(shape))
             case nodes.Part(x, region):

@@ -3,7 +3,7 @@
   gemm.py       tiled, streamed, dot-product and split-k matrix products
   conv.py       convolutions: plain.py, transposed.py, winograd.py, depthwise.py (taps.py: strides and phases)
   attention.py  softmax(q k^T) v with a running softmax
-  blocks.py     index arithmetic and block sizes; stack.py: tiles side by side
+  blocks.py     index arithmetic and block sizes
 
 Each `lower_*` takes a problem, loaders of the (lazily fused) operands and an epilogue (compiler/schedule/candidate.py), and returns
 ScheduleCandidates, best first.

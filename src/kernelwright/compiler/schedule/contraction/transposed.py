@@ -27,7 +27,6 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     span,
 )
 from kernelwright.compiler.schedule.contraction.direct_conv import PlainConv, Tiling
-from kernelwright.compiler.schedule.contraction.stack import stack
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import Assign, Gemm, Index, Kernel, Statement, Tensor, Tile, Var
@@ -165,12 +164,12 @@ class TransposedConv(PlainConv):
             return nodes.Part(grid, (span(0, t.out_channels), span(0, t.rows), span(0, t.columns)))
 
         row_phases, column_phases = self.row.phases, self.column.phases
-        lines = [stack([pixels((r, c)) for c in range(column_phases)], 3, 0) for r in range(row_phases)]
+        lines = [nodes.Stack(tuple([pixels((r, c)) for c in range(column_phases)]), 3) for r in range(row_phases)]
         whole = Var(self.names.fresh("phases"))
         image = Var(self.names.fresh("pixels"))
         shape = [t.rows * row_phases] * self.has_rows + [t.columns * column_phases]
         body: list[Statement] = [
-            Assign(whole.name, stack(lines, 2, 2)),
+            Assign(whole.name, nodes.Stack(tuple(lines), 2)),
             Assign(image.name, nodes.Reshape(whole, ints(t.out_channels, *shape))),
         ]
         axes: list[nodes.Axis] = [at(n), span(first_out, t.out_channels)]

@@ -24,7 +24,6 @@ from kernelwright.compiler.graph.problems import ConvProblem
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import winograd_points
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, span
-from kernelwright.compiler.schedule.contraction.stack import stack
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.winograd_points import inputs_at, minus, outputs_from, plus, times, weights_at
 from kernelwright.sketch import nodes
@@ -185,7 +184,7 @@ class _Winograd:
 
         first, second, third = (bind("tap", tap(r)) for r in range(3))
         columns = weights_at(bind, [first, second, third])
-        tall = bind("columns", stack(columns, 0, 2))
+        tall = bind("columns", nodes.Stack(tuple(columns), 0))
         left, middle, right = (nodes.Part(tall, (span(0, 6), span(0, sums), at(k))) for k in range(3))
         if self.each == 2:
             even = bind("even", times(0.5, plus(left, right)))
@@ -193,7 +192,7 @@ class _Winograd:
             both = [times(-1.0, left), plus(even, odd), minus(even, odd), right]
         else:
             both = weights_at(bind, [left, middle, right])
-        flat = nodes.Reshape(bind("points", stack(both, 0, 2)), ints(self.points, sums))
+        flat = nodes.Reshape(bind("points", nodes.Stack(tuple(both), 0)), ints(self.points, sums))
         channels = span(mul(add(mul(down, self.column.stride), across), sums), sums)
         body.append(nodes.Store(into, (span(0, self.points), at(o), channels), flat))
         for phase, line in ((across, self.column), (down, self.row)):
@@ -239,7 +238,7 @@ class _Winograd:
         grid = nodes.Reshape(x, ints(sums, down + 1, 4, wide))
         d = [bind(f"x{r}", nodes.Part(grid, (span(0, sums), span(r // 4, down), at(r % 4), span(0, wide)))) for r in range(6)]
         columns = inputs_at(bind, d)
-        pairs = nodes.Reshape(bind("columns", stack(columns, 0, 3)), ints(6, sums, down, across + 1, each))
+        pairs = nodes.Reshape(bind("columns", nodes.Stack(tuple(columns), 0)), ints(6, sums, down, across + 1, each))
 
         def shifted(j: int) -> Tile:
             region = (span(0, 6), span(0, sums), span(0, down), span(j // each, across), at(j % each))
@@ -250,7 +249,7 @@ class _Winograd:
             both: list[Tile] = [minus(c[2], c[0]), plus(c[2], c[1]), minus(c[2], c[1]), minus(c[3], c[1])]
         else:
             both = inputs_at(bind, c)
-        return bind("inputs", nodes.Reshape(bind("points", stack(both, 0, 4)), ints(self.points, sums, self.patches)))
+        return bind("inputs", nodes.Reshape(bind("points", nodes.Stack(tuple(both), 0)), ints(self.points, sums, self.patches)))
 
     def products(
         self,
@@ -273,8 +272,8 @@ class _Winograd:
         columns: list[Tile] = []
         for j in range(each):
             rows = outputs_from(bind, [bind("z", made[xi][j]) for xi in range(6)], 4)
-            columns.append(stack([nodes.Reshape(row, ints(out, down, across)) for row in rows], 2, 1))
-        pixels = bind("pixels", stack(columns, 4, 0))
+            columns.append(nodes.Stack(tuple([nodes.Reshape(row, ints(out, down, across)) for row in rows]), 2))
+        pixels = bind("pixels", nodes.Stack(tuple(columns), 4))
         whole = bind("image", nodes.Reshape(pixels, ints(out, 4 * down, each * across)))
         region = (*image, span(first_out, out), *depth, span(mul(h, 4), 4 * down), span(mul(w, each), each * across))
         body += self.finish(whole, tuple(region))

@@ -11,7 +11,6 @@ from __future__ import annotations
 from kernelwright.compiler.graph.problems import ConvProblem
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, scaled, smaller, span
-from kernelwright.compiler.schedule.contraction.stack import stack
 from kernelwright.compiler.schedule.contraction.taps import Line
 from kernelwright.compiler.schedule.contraction.winograd_points import COUNT, Bind, inputs_at, outputs_from, weights_at
 from kernelwright.sketch import nodes
@@ -90,7 +89,7 @@ class _Line:
         body: list[Statement] = []
         bind = self.binder(body)
         taps = [bind("tap", self.load_w((at(o), span(0, self.group_in), at(k)))) for k in range(self.line.kernel)]
-        points = bind("points", stack(weights_at(bind, taps), 0, 1))
+        points = bind("points", nodes.Stack(tuple(weights_at(bind, taps)), 0))
         body.append(nodes.Store(into, (span(0, COUNT), at(o), span(0, self.group_in)), points))
         return Kernel(self.names.fresh("transform_weight"), (loop("parallel", o, 0, self.p.out_channels, 1, body),), once=True)
 
@@ -110,13 +109,13 @@ class _Line:
             bind(f"x{j}", nodes.Part(grid, (span(0, self.group_in), span(j // many, across), at(j % many))))
             for j in range(COUNT)
         ]
-        inputs = bind("inputs", stack(inputs_at(bind, d), 0, 2))
+        inputs = bind("inputs", nodes.Stack(tuple(inputs_at(bind, d)), 0))
         inner: list[Statement] = []
         bind = self.binder(inner)
         weight = nodes.Load(weights, (span(0, COUNT), span(first_out, self.out_channels), span(0, self.group_in)), 0)
         product = bind("product", Gemm(weight, inputs))
         z = [nodes.Part(product, (at(k), span(0, self.out_channels), span(0, across))) for k in range(COUNT)]
-        side_by_side = bind("pixels", stack(outputs_from(bind, z, many), 2, 0))
+        side_by_side = bind("pixels", nodes.Stack(tuple(outputs_from(bind, z, many)), 2))
         whole = bind("image", nodes.Reshape(side_by_side, ints(self.out_channels, many * across)))
         inner += self.finish(whole, (at(n), span(first_out, self.out_channels), span(mul(w, many), many * across)))
         body.append(loop("range", o, 0, self.group_out, self.out_channels, inner))
