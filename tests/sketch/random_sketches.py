@@ -156,7 +156,7 @@ class Draw:
                     result.append(nodes.Comment(self.text() if self.chance(0.8) else ""))
                 case 4:
                     variable = f"i{depth}"
-                    hints = tuple((name, self.random.randint(0, 8)) for name in ("pipeline", "unroll") if self.chance(0.3))
+                    hints = tuple((name, self.random.randint(0, 8)) for name in ("serial_below",) if self.chance(0.3))
                     start, stop, step = (self.index(names) for _ in range(3))
                     kind = self.random.choice(["parallel", "range"])
                     inside = self.body((*names, variable), bound, depth - 1)

@@ -200,3 +200,8 @@ def test_tiles_side_by_side() -> None:
     for wrong in ("[]", "row", "[row, row[0:3]]", "[row, cast(row, f64)]"):
         with pytest.raises(SketchError, match="stack"):
             require(parse(STACK.replace("[row, row * 2.0, -row]", wrong)))
+
+
+def test_hints_that_no_language_read_are_read_over() -> None:
+    old = STACK.replace("parallel(4)", "parallel(4, unroll=4, pipeline=2, vectorize=8)")
+    assert parse(old) == parse(STACK)

@@ -19,7 +19,7 @@ Rules that every reader of a Sketch (interpreter, checker, each language's emitt
 * Consecutive statements of a kernel run one after another: a parallel loop has ended before what follows it begins.
 * Iterations of a `parallel` loop are independent: no two write one place (unless the store is an atomic `add`, `max`,
   `min`), and none reads what another writes.
-* Hints (levels, unroll, vectorize, pipeline, a tunable's value) never change the result.
+* Hints (levels, serial_below, a tunable's value) never change the result.
 
 Nodes are frozen, hashable and compare by value. `line` is where a node stood in its source and is not compared.
 """
@@ -345,8 +345,8 @@ class Store:
 
 @dataclass(frozen=True)
 class For:
-    """`for var in parallel(start, stop, step)` or `range(...)`. `hints` are sorted (name, value) pairs, e.g. unroll, vectorize,
-    pipeline, serial_below (run on one thread under this many elements)."""
+    """`for var in parallel(start, stop, step)` or `range(...)`. `hints` are sorted (name, value) pairs:
+    serial_below (run on one thread under this many elements)."""
 
     var: str
     kind: Literal["parallel", "range"]

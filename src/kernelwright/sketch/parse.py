@@ -300,12 +300,20 @@ class _File:
         bounds = [reader.index(bound) for bound in call.args]
         start = Int(0) if len(bounds) == 1 else bounds[0]
         stop, step = bounds[0] if len(bounds) == 1 else bounds[1], bounds[2] if len(bounds) == 3 else Int(1)
-        hints = tuple(sorted((k.arg or "", literal_int(k.value, f"hint {k.arg}", self.path)) for k in call.keywords))
+        hints = tuple(
+            sorted(
+                (k.arg or "", literal_int(k.value, f"hint {k.arg}", self.path)) for k in call.keywords if k.arg not in RETIRED
+            )
+        )
         inner = scope.inner()
         inner.integers.add(loop.target.id)
         body = self.block(loop.body, inner, loop.lineno + 1, end)
         kind: Literal["parallel", "range"] = "parallel" if call.func.id == "parallel" else "range"
         return nodes.For(loop.target.id, kind, start, stop, step, body, hints, line=loop.lineno)
+
+
+RETIRED = frozenset({"pipeline", "unroll", "vectorize"})
+"""Hints of older sketches that no language read; they are read over."""
 
 
 def _is_docstring(body: Sequence[ast.stmt]) -> bool:

@@ -365,8 +365,7 @@ class Walker:
             var = self.names.fresh("r")
             inner = Block({atom: Loop(Sym(var), atom.extent - 1)}, block)
             self.walk(inner, rest, body)
-            hints = (("unroll", atom.extent),) if atom.extent <= 8 else ()
-            block.statements.append(nodes.For(var, "range", Int(0), Int(atom.extent), Int(1), tuple(inner.statements), hints))
+            block.statements.append(nodes.For(var, "range", Int(0), Int(atom.extent), Int(1), tuple(inner.statements)))
             return
         chunk = self.plan.tile[atom]
         main = atom.extent // chunk * chunk

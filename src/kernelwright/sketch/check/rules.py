@@ -24,7 +24,7 @@ from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Tile
 from kernelwright.sketch.types import TileType, Typer, Unknown, show_shape
 from kernelwright.sketch.walk import bound_names, roots, subtiles
 
-HINTS = ("pipeline", "serial_below", "unroll", "vectorize")
+HINTS = ("serial_below",)
 LEVELS = ("register", "fast", "accumulator")
 
 Names = dict[str, TileType | None]

@@ -166,9 +166,7 @@ class Reader(TileOps):
         with program.block() as inner, self.scope():
             self.statement(node.body)
         del program.assumed[before:]
-        stages = int(dict(node.annotations or {}).get("num_stages", 0))
-        hints = (("pipeline", stages),) if stages > 1 else ()
-        program.out.append(nodes.For(name, "range", start, stop, Int(1), tuple(inner), hints, line=line))
+        program.out.append(nodes.For(name, "range", start, stop, Int(1), tuple(inner), line=line))
 
     def _parallel(self, node: Any) -> None:
         """A nest of parallel loops: axes of all tiles inside it."""
