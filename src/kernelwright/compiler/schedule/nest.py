@@ -175,13 +175,24 @@ def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[At
                 return None
             mapping[atom] = image
             used |= atoms_of(image)
-    if not mapping or any(atoms_of(image) & e.free for image in mapping.values()):
+    if not mapping or any(atoms_of(image) & e.free for image in mapping.values()) or _captures(e, mapping):
         return None
     if any(atom not in bound for atom in mapping):  # a split of the other's atom comes first, alone
         return {a: c for a, c in mapping.items() if a not in bound}
     if e.kind == "arg" and any(only_atom(image) is None for image in mapping.values()):
         return None
     return mapping
+
+
+def _captures(e: Expr, mapping: dict[Atom, Coord]) -> bool:
+    """Whether something inside binds an image over an expression that still tells it from its atom: |x[i] - x[j]| is not |x[j] - x[j]|."""
+    images = {a for image in mapping.values() for a in atoms_of(image)}
+    for inner in walk_all([e.args[0]]):
+        if inner.kind in ("reduce", "arg", "scan"):
+            bound = set(inner.data[1]) if inner.kind == "reduce" else {inner.data[1]}
+            if bound & images and inner.free & mapping.keys():
+                return True
+    return False
 
 
 def _pair(left: list[tuple[Atom, int]], right: list[tuple[Atom, int]], e: Expr) -> dict[Atom, Coord] | None:
