@@ -189,6 +189,19 @@ def test_eager_serves_until_background_builds_are_there() -> None:
     assert used(model)
 
 
+def test_a_fault_of_ours_leaves_the_graph_with_eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Any) -> None:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr("kernelwright.api.program.Program.prepare", fail)
+    model = nn.Linear(4, 4)
+    fast, x = compiled(model), torch.randn(2, 4)
+    with torch.no_grad():
+        for _ in range(2):
+            close(fast(x), model(x))
+    assert "ZeroDivisionError: of ours" in kernelwright.explain(model).records[0].why
+
+
 def test_options_that_do_not_exist_are_named() -> None:
     fast = torch.compile(nn.ReLU(), backend="kernelwright", options={"speed": 11})
     with torch.no_grad(), pytest.raises(Exception, match="speed") as caught:

@@ -148,7 +148,10 @@ class Served:
 
         self.compiled(*args)
         with compile_lock:  # recording keeps notes that all threads share: not while another one's model is recorded
-            self.program.prepare()
+            try:
+                self.program.prepare()
+            except Exception as error:  # a fault of ours must not become one of the user's program
+                self.record.why = f"preparing failed: {type(error).__name__}: {(str(error).splitlines() or [''])[0][:160]}"
 
     def _choose(self, args: Sequence[Any]) -> None:
         if not self.program.improved:

@@ -184,8 +184,8 @@ class _Making:
             parts, order = pieces(self.source, ours)
             extracts = [Extract(part) for part in parts]
             self._try(extracts, 1.0)
-            lost = [e for e in extracts if not self._finding(e).used]
-            best = [e for e in extracts if self._finding(e).used]
+            best = [e for e in extracts if self._wins(e)]
+            lost = [e for e in extracts if e not in best]
             more = {n for e in lost for n in self._given_up(e)} - banned
             if not more:
                 break
@@ -203,18 +203,16 @@ class _Making:
         """Designs and builds what is new, then one eager run of the graph on the way of which each new piece is judged."""
         due: dict[Extract, Trial] = {}
         for extract in extracts:
-            trial = Trial.of(extract.module, extract.fakes, self.raced)
+            trial = Trial.of(extract.module, extract.fakes, _strides(extract), raced=self.raced)
             known = self.trials.setdefault(trial.key, trial)
             self.keys[extract] = trial.key
-            if known is trial:
-                trial.strides = _strides(extract)
+            if known is trial and trial.finding is None:
+                if time.monotonic() > self.end:
+                    trial.finding = Finding(False, why="the time for preparing was over")
+                    continue
+                trial.begin(extract.fakes, self.pool)
                 if trial.finding is None:
-                    if time.monotonic() > self.end:
-                        trial.finding = Finding(False, why="the time for preparing was over")
-                        continue
-                    trial.begin(extract.fakes, self.pool)
-                    if trial.finding is None:
-                        due[extract] = trial
+                    due[extract] = trial
         if due:
             _Walk(self.source, [e for e in extracts if e in due], due, least).run(*self.args)
 
@@ -222,6 +220,11 @@ class _Making:
         found = self.trials[self.keys[extract]].finding
         assert found is not None
         return found
+
+    def _wins(self, extract: Extract) -> bool:
+        """A product that was let in at a little less than a library's speed must not stay alone."""
+        finding = self._finding(extract)
+        return finding.used and (not self.raced or finding.low > 1.0)
 
     def _given_up(self, extract: Extract) -> set[Node]:
         """Which nodes of a piece that is not used go to eager, so that the rest may try again."""
@@ -237,13 +240,13 @@ class _Making:
 
     def _table(self, extracts: list[Extract], alone: dict[Node, Extract]) -> list[Row]:
         rows: dict[str, Row] = {}
-        inside = {n for e in extracts if self._finding(e).used for n in e.nodes}
+        inside = {n for e in extracts if self._wins(e) for n in e.nodes}
         for extract in [*extracts, *(e for n, e in alone.items() if n not in inside)]:
             key, finding = self.keys[extract], self._finding(extract)
             if key in rows:
                 rows[key].times += 1
             else:
-                rows[key] = Row(extract.operators, finding.used, finding.gain, finding.eager, finding.why, 1)
+                rows[key] = Row(extract.operators, self._wins(extract), finding.gain, finding.eager, finding.why, 1)
         return list(rows.values())
 
 

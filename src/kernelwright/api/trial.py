@@ -55,10 +55,13 @@ class Trial:
     _began: float = 0.0
 
     @classmethod
-    def of(cls, graph: GraphModule, inputs: Sequence[Any], raced: bool = True) -> Trial:
-        """A trial, already decided where a process of this machine has left its finding. One that is not `raced` is used if right."""
-        key = identity(graph, inputs) + ("" if raced else "-unraced")
-        return cls(graph, key, _read(key), raced=raced)
+    def of(
+        cls, graph: GraphModule, inputs: Sequence[Any], strides: list[tuple[int, ...] | None], *, raced: bool = True
+    ) -> Trial:
+        """A trial, already decided where a process of this machine has left its finding. One that is not `raced` is used if right.
+        `strides` has those of results that the caller of the whole graph sees, where they are not row-major."""
+        key = libraries.digest(identity(graph, inputs), strides, raced)
+        return cls(graph, key, _read(key), raced=raced, strides=strides)
 
     def begin(self, inputs: Sequence[Any], pool: ThreadPoolExecutor) -> None:
         """Designs now and builds beside; only shapes of the inputs matter."""

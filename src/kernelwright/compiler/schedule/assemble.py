@@ -195,16 +195,18 @@ def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
 def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
     """Where a concatenation cuts the root's range: each part gets a kernel in which the choice is already made."""
     value: v.Value = root
-    seen = [root]
-    while seen:
-        value = seen.pop()
+    waiting, seen = [root], {id(root)}
+    while waiting:
+        value = waiting.pop()
         if isinstance(value, v.Concat) and value.shape == root.shape and len(value.parts) <= MOST_SECTIONS:
             cuts = [0]
             for part in value.parts:
                 cuts.append(cuts[-1] + part.shape[value.axis])
             return [(value.axis, a, b) for a, b in itertools.pairwise(cuts) if a < b]
         if isinstance(value, v.Map):
-            seen += [a for a in value.args if a.shape == root.shape]
+            fresh = [a for a in value.args if a.shape == root.shape and id(a) not in seen]
+            waiting += fresh
+            seen |= {id(a) for a in fresh}
     return [None]
 
 

@@ -198,6 +198,10 @@ def coords_of(e: Expr) -> v.Coords:
     return tuple(e.data[1]) if e.kind == "slot" else ()
 
 
+MOST_REPEATS = 8
+"""Copies of one reduction at different coordinates in one kernel. Sums over rows and columns in turn would double with every round."""
+
+
 @dataclass
 class Tracer:
     """Values to expressions, over tensors that are in memory (`placed`: value → tensor name) and slots filled from outside."""
@@ -207,6 +211,7 @@ class Tracer:
     slots: frozenset[int] = frozenset()
     memo: dict[tuple[int, v.Coords], Expr] = field(default_factory=dict)
     pinned: frozenset[int] = frozenset()  # values to be computed here although they are placed: the roots themselves
+    repeated: dict[int, int] = field(default_factory=dict)  # how many copies of a reduction have been traced
 
     def at(self, value: v.Value, coords: v.Coords) -> Expr:
         """The element of a value at coordinates, in its compute dtype."""
@@ -278,6 +283,9 @@ class Tracer:
         return self.arena.apply("where", (inside, x, self.arena.const(value.fill, x.dtype)), x.dtype)
 
     def _reduce(self, value: v.Reduce, coords: v.Coords) -> Expr:
+        self.repeated[id(value)] = self.repeated.get(id(value), 0) + 1
+        if self.repeated[id(value)] > MOST_REPEATS and id(value) not in self.pinned:
+            raise v.MustMaterialize(value)
         rest = list(coords)
         inner: list[Coord] = []
         atoms: list[Atom] = []
