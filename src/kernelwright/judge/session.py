@@ -331,6 +331,9 @@ class Session(Conversation):
         reply, sent = self._fetch_timed(0, whole=True)
         try:
             headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
+            left, more = self.ask_candidate({"op": "time_inputs", "call": 0}, doing="handing over outputs", seconds=60)
+            sent += more
+            headers["after_header"] = left.get("header")
             answer, _ = self.ask_referee({"op": "check_repeated", "calls": calls, **headers}, sent)
             if answer.get("finding"):
                 raise from_finding(answer["finding"])

@@ -12,7 +12,7 @@ go out.
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
-- `check_repeated` {calls, header, probe_header}, fds → {finding} for a block of calls on the same inputs
+- `check_repeated` {calls, header, probe_header, after_header?}, fds → {finding} for a block of calls on the same inputs
 - `check_timed`  {call, header, probe_header, whole, after_header?}, fds → {finding} for one call of the last timed draw
 
 Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
@@ -187,8 +187,11 @@ class Referee:
         reach = numerics.effective_reach(self.reach)
         return self._made(self._timed[call], reach, label, self._timed_seed + call, 0).check(outputs, inputs_after)
 
-    def check_repeated(self, calls: int, outputs: Any, probe: dict[str, Any]) -> Finding | None:
-        """Hold the outputs of many calls on the same inputs against the reference: the first, and all that differ from it by a bit."""
+    def check_repeated(
+        self, calls: int, outputs: Any, probe: dict[str, Any], inputs_after: list[Any] | None = None
+    ) -> Finding | None:
+        """Hold the outputs of many calls on the same inputs against the reference: the first, and all that differ from it by a bit;
+        and what the last of them left of the inputs."""
         if type(outputs) is not list or len(outputs) != calls:
             return {"status": "cheating", "reason": "a block handed over fewer outputs than it made calls", "mismatch": None}
         if stopwatch.still_working(probe):
@@ -204,8 +207,8 @@ class Referee:
                 return {**finding, "reason": f"call {place + 1} of {calls} on the same inputs: {finding['reason']}"}
             unlike += 1
             if unlike > UNLIKE:
-                return None
-        return None
+                break
+        return made.check_inputs(inputs_after) if inputs_after is not None else None
 
     def _rows_to_sample(self) -> int:
         eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
@@ -343,7 +346,8 @@ class _Service:
 
     def check_repeated(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         outputs, probe = bundle.unpack(message["header"], fds[0]), bundle.unpack(message["probe_header"], fds[1])
-        return {"ok": True, "finding": referee.check_repeated(int(message["calls"]), outputs, probe)}, []
+        after = bundle.unpack(message["after_header"], fds[2]) if message.get("after_header") else None
+        return {"ok": True, "finding": referee.check_repeated(int(message["calls"]), outputs, probe, after)}, []
 
     def check_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         outputs = bundle.unpack(message["header"], fds[0])
