@@ -18,9 +18,6 @@ KW_INLINE u32 b32(uint32_t x) { return (u32){} + x; }
 KW_INLINE u64 b64(uint64_t x) { return (u64){} + x; }
 
 // Halves of a vector, widened; two vectors, narrowed to one.
-template <class V> struct Half;
-template <> struct Half<u32> { typedef u32h type; };
-template <> struct Half<u16> { typedef u16h type; };
 KW_INLINE u32h low_half(u32 x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7); }
 KW_INLINE u32h high_half(u32 x) { return __builtin_shufflevector(x, x, 8, 9, 10, 11, 12, 13, 14, 15); }
 KW_INLINE u16h low_half(u16 x) { return __builtin_shufflevector(x, x, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15); }
@@ -80,7 +77,6 @@ KW_INLINE uint64_t sel(uint32_t m, uint64_t a, uint64_t b) { return m ? a : b; }
     KW_INLINE uint32_t name##_f32(u32 a, u32 b, u32 c, u32 d) { return (uint32_t)_mm512_cmp_ps_mask((__m512)a, (__m512)c, P) | (uint32_t)_mm512_cmp_ps_mask((__m512)b, (__m512)d, P) << 16; } \
     KW_INLINE uint32_t name##_f64(u64 a, u64 b, u64 c, u64 d, u64 e, u64 f, u64 g, u64 h) { return (uint32_t)_mm512_cmp_pd_mask((__m512d)a, (__m512d)e, P) | (uint32_t)_mm512_cmp_pd_mask((__m512d)b, (__m512d)f, P) << 8 | (uint32_t)_mm512_cmp_pd_mask((__m512d)c, (__m512d)g, P) << 16 | (uint32_t)_mm512_cmp_pd_mask((__m512d)d, (__m512d)h, P) << 24; }
 #else
-#define KW_CMP_LOOP(n, get) uint32_t r = 0; for (int i = 0; i < n; i++) r |= (uint32_t)(get) << i;
 #define KW_CMP_I(name, op, P)                                                                                                              \
     KW_INLINE uint32_t name##_u32(u32 a, u32 b, u32 c, u32 d) { uint32_t r = 0; for (int i = 0; i < 16; i++) r |= (uint32_t)(a[i] op c[i]) << i | (uint32_t)(b[i] op d[i]) << (i + 16); return r; } \
     KW_INLINE uint32_t name##_s32(u32 a, u32 b, u32 c, u32 d) { uint32_t r = 0; for (int i = 0; i < 16; i++) r |= (uint32_t)((int32_t)a[i] op (int32_t)c[i]) << i | (uint32_t)((int32_t)b[i] op (int32_t)d[i]) << (i + 16); return r; } \

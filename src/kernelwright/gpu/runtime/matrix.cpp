@@ -5,9 +5,8 @@
 
 #ifdef KW512
 template <int Q> KW_INLINE __m512 spread(__m512 a) { return (__m512)_mm512_shuffle_epi32((__m512i)a, (_MM_PERM_ENUM)(Q * 0x55)); }
-// Columns of b: `even`/`odd` hold the lanes' values of one k (n = lane / 4); out come, for each q, the four even and the four odd columns.
-struct Columns { __m128 even[4], odd[4]; };
-KW_INLINE void columns(__m512 low, __m512 high, float* out) {  // out: q-major, eight columns sorted even first
+// Columns of b, whose lane 4n + q holds column n: out come, for each q, the four even and the four odd columns.
+KW_INLINE void columns(__m512 low, __m512 high, float* out) {
     const __m512i first = _mm512_setr_epi32(0, 8, 16, 24, 4, 12, 20, 28, 1, 9, 17, 25, 5, 13, 21, 29);
     const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(2));
     _mm512_store_ps(out, _mm512_permutex2var_ps(low, first, high));

@@ -304,7 +304,6 @@ template <class S> static S combine_bits(int op, S old, S a, S b) {
         default: return combine<S>(op, old, a, b);
     }
 }
-template <class F> static uint16_t each_half(F f, uint16_t old, uint16_t a) { return f(old, a); }
 static uint16_t half_combine(int op, int bf, uint16_t old, uint16_t a) {
     float x = bf ? bf16_to_float(old) : half_to_float(old), y = bf ? bf16_to_float(a) : half_to_float(a);
     float r = op == OP_ADD ? x + y : op == OP_MIN ? min_one(x, y) : max_one(x, y);

@@ -205,11 +205,6 @@ KW_INLINE uint32_t prmt_32(uint32_t a, uint32_t b, uint32_t c) {
     }
     return r;
 }
-KW_INLINE uint32_t prmtmode_32(uint32_t a, uint32_t b, uint32_t c, int mode) {  // f4e b4e rc8 ecl ecr rc16
-    static const uint16_t table[6][4] = {{0x3210, 0x4321, 0x5432, 0x6543}, {0x5670, 0x6701, 0x7012, 0x0123}, {0x0000, 0x1111, 0x2222, 0x3333},
-                                         {0x3210, 0x3211, 0x3222, 0x3333}, {0x0000, 0x1110, 0x2210, 0x3210}, {0x1010, 0x3232, 0x1010, 0x3232}};
-    return prmt_32(a, b, table[mode][c & 3]);
-}
 KW_INLINE uint32_t shfl_wrap(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)(((uint64_t)b << 32 | a) << (c & 31) >> 32); }
 KW_INLINE uint32_t shfr_wrap(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)(((uint64_t)b << 32 | a) >> (c & 31)); }
 KW_INLINE uint32_t shfl_clamp(uint32_t a, uint32_t b, uint32_t c) { return c > 31 ? a : shfl_wrap(a, b, c); }
@@ -261,7 +256,6 @@ static inline float sqrt_round(float a, int mode) {
     double left = fma(-(double)q, (double)q, (double)a);
     return left == 0 ? q : round_f32((double)q, left / (2.0 * q), mode);
 }
-KW_INLINE float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0.0f, x) : x; }
 
 // Conversions of floats to integers: clamped, NaN to zero (PTX); mode 0 nearest even, 1 to zero, 2 down, 3 up.
 KW_INLINE double to_whole(double x, int mode) { return mode == 0 ? nearbyint(x) : mode == 1 ? trunc(x) : mode == 2 ? floor(x) : ceil(x); }

@@ -12,10 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from kernelwright.core.errors import PtxError
-from kernelwright.gpu.ptx import Immediate, Instruction, Label, Register, Symbol, Vector
+from kernelwright.gpu.ptx import Immediate, Instruction, Label, Register, Symbol
 from kernelwright.gpu.translate.calls import FlatKernel
-
-BARRIERS = {"sync", "red"}
 
 
 @dataclass
@@ -361,16 +359,3 @@ def all_lanes(i: Instruction) -> bool:
     """Whether a warp-wide instruction names all lanes as a constant."""
     last = i.operands[-1]
     return isinstance(last, Immediate) and last.value & 0xFFFFFFFF == 0xFFFFFFFF
-
-
-__all__ = [
-    "BasicBlock",
-    "Vector",
-    "all_lanes",
-    "blocks_of",
-    "is_barrier",
-    "is_warp_wide",
-    "mark_divergent",
-    "post_dominators",
-    "split_where_lanes_gather",
-]

@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kernelwright.core.errors import PtxError
-from kernelwright.gpu.ptx import TYPE_BYTES, Function, Instruction, Location, Module, Parameter, Symbol, Variable
+from kernelwright.gpu.ptx import (
+    TYPE_BYTES,
+    Address,
+    Function,
+    Instruction,
+    Location,
+    Module,
+    Parameter,
+    Symbol,
+    Variable,
+    Vector,
+)
 from kernelwright.gpu.translate.arithmetic import arithmetic
 from kernelwright.gpu.translate.calls import flatten
 from kernelwright.gpu.translate.conversions import conversions
@@ -206,8 +217,6 @@ def _granules(blocks: list[BasicBlock]) -> tuple[int, int]:
 
 def _names(blocks: list[BasicBlock]) -> set[str]:
     """The symbols that a kernel mentions."""
-    from kernelwright.gpu.ptx import Address, Vector
-
     found: set[str] = set()
 
     def visit(o: object) -> None:

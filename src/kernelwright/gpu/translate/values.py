@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelwright.gpu.ptx import Address, Immediate, Instruction, Operand, Register, Special, Symbol, Vector
+from kernelwright.gpu.ptx import Address, Instruction, Operand, Register, Special, Symbol, Vector
 from kernelwright.gpu.translate.flow import BasicBlock, all_lanes, mark_divergent
 
 CARRY = Register("%cc", "pred")
@@ -209,6 +209,3 @@ def _is_shared(i: Instruction) -> bool:
 def _takes_local(i: Instruction) -> bool:
     """The address of a local variable is the same offset in all lanes, its generic address is not."""
     return i.opcode == "cvta" and i.has("local")
-
-
-__all__ = ["CARRY", "Immediate", "Values", "reads", "registers", "results", "writes"]
