@@ -23,7 +23,7 @@ from kernelwright.core.errors import KernelwrightError
 from kernelwright.core.job import JobSpec, Source
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
-from kernelwright.jobs.migrate.job import Tools, migrate
+from kernelwright.jobs.migrate.steps import Tools, migrate
 from kernelwright.judge import Judge
 from kernelwright.run.drafts import Drafter
 from kernelwright.run.folder import open_folder

@@ -89,7 +89,7 @@ def report(done: Finished, *, as_json: bool) -> int:
     from rich.console import Console
 
     from kernelwright.cli.panel import verdict_panel
-    from kernelwright.jobs.migrate.job import Migrated
+    from kernelwright.jobs.migrate.steps import Migrated
 
     made, folder = done.result, done.folder
     assert isinstance(made, Migrated)

@@ -17,7 +17,7 @@ def resume_command(
     from kernelwright.cli import generate, migrate
     from kernelwright.cli.progress import watching
     from kernelwright.core import config
-    from kernelwright.jobs.migrate.job import Migrated
+    from kernelwright.jobs.migrate.steps import Migrated
     from kernelwright.jobs.start import resume
 
     place = config.load({"store": store}).settings.store

@@ -10,6 +10,7 @@ from importlib.metadata import entry_points
 from typing import Any
 
 LANGUAGES = "kernelwright.dsl"
+OPERATORS = "kernelwright.operators"
 DEFAULT_LANGUAGE = "cpp"
 """What a kernel is written in when nobody says: a compiler is all it takes, and every machine has one."""
 

@@ -15,7 +15,7 @@ from kernelwright.agents.team_models import TeamModels
 from kernelwright.core.errors import KernelwrightError, StoreError, ToolMissing
 from kernelwright.core.job import JobSpec
 from kernelwright.jobs.generate import Generated, generate
-from kernelwright.jobs.migrate.job import Migrated, Tools, migrate
+from kernelwright.jobs.migrate.steps import Migrated, Tools, migrate
 from kernelwright.jobs.models import open_models
 from kernelwright.run.folder import JobFolder, default_path, open_folder
 from kernelwright.run.journal import Journal

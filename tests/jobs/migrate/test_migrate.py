@@ -17,7 +17,7 @@ from kernelwright.core.errors import KernelFileError, TaskError
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.task.load import load_task
-from kernelwright.jobs.migrate import golden, hardware, reference, sides
+from kernelwright.jobs.migrate import device_rules, golden, reference, sides
 from kernelwright.jobs.migrate.lifting import resized
 from kernelwright.jobs.migrate.reschedule import Rules, breaches, reschedule
 from kernelwright.jobs.migrate.source import carried
@@ -153,11 +153,11 @@ def test_ascend_has_no_float64_and_wants_aligned_rows(tmp_path: Path, monkeypatc
     sheet = 'title = "Ascend"\nkind = "ascend"\ncores = 24\nbandwidth = 1.6e12\nsource = "test"\n'
     (tmp_path / "ascend.toml").write_text(sheet)
     monkeypatch.setenv("KERNELWRIGHT_TARGETS", str(tmp_path))
-    with pytest.raises(hardware.NotOnDevice, match="float64"):
-        hardware.adapted([parse(LINEAR.replace("f32", "f64"))], "ascend")
-    remarks = hardware.adapted([parse(LINEAR)], "ascend")
+    with pytest.raises(device_rules.NotOnDevice, match="float64"):
+        device_rules.adapted([parse(LINEAR.replace("f32", "f64"))], "ascend")
+    remarks = device_rules.adapted([parse(LINEAR)], "ascend")
     assert any("rows of x are 520 bytes" in remark for remark in remarks)
-    assert hardware.adapted([parse(LINEAR)], "h100") == []
+    assert device_rules.adapted([parse(LINEAR)], "h100") == []
 
 
 def test_recorded_outputs_are_reproduced_or_the_case_is_named(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 1. `task.py` the Task noun: a file's text, the class asked for, a content hash. Imports no torch.
 2. `load.py` runs that text and gives the reference module, its arguments and inputs. Imports torch; for trusted workers.
-3. `birth.py` how the constructor draws the state, as statements that a kernel file can repeat.
+3. `initialisation.py` how the constructor draws the state, as statements that a kernel file can repeat.
 4. `footprint.py` counts the memory a task would take before anything is allocated.
 """
 

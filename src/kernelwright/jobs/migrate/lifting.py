@@ -18,7 +18,7 @@ from kernelwright.jobs.migrate.reference import inputs_of
 from kernelwright.sketch.print import to_source
 
 if TYPE_CHECKING:
-    from kernelwright.jobs.migrate.job import Tools
+    from kernelwright.jobs.migrate.steps import Tools
 
 SMALL = 16
 """Extents up to this are left alone when other sizes are tried: heads, channels, taps."""
@@ -43,7 +43,7 @@ class Lift:
 def lifted(job: JobSpec, tools: Tools) -> Lift:
     """Lift, or say why not."""
     from kernelwright.compiler.lift import door
-    from kernelwright.jobs.migrate.job import source_of
+    from kernelwright.jobs.migrate.steps import source_of
 
     source = source_of(job)
     kernel, task = source.kernel, job.task

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from kernelwright.core.job import JobSpec
 from kernelwright.jobs.migrate import sides
-from kernelwright.jobs.migrate.job import source_of
+from kernelwright.jobs.migrate.steps import source_of
 from kernelwright.sketch.nodes import Kernel
 from kernelwright.sketch.parse import parse
 
 if TYPE_CHECKING:
     from kernelwright.core.verdict import Verdict
-    from kernelwright.jobs.migrate.job import Migrated
+    from kernelwright.jobs.migrate.steps import Migrated
 
 KINDS = {
     "kept": "The schedule is the source's.",

@@ -20,13 +20,13 @@ from kernelwright.jobs.models import open_models
 from kernelwright.run.workbench import Workbench
 
 if TYPE_CHECKING:
-    from kernelwright.jobs.migrate.job import Migrated, Tools
+    from kernelwright.jobs.migrate.steps import Migrated, Tools
 
 
 def written(job: JobSpec, tools: Tools, refusal: Unliftable, started: float) -> Migrated:
     """The models' kernel, or the refusal with what would help."""
     from kernelwright.jobs.migrate import report
-    from kernelwright.jobs.migrate.job import Migrated, judged_source, source_of, write
+    from kernelwright.jobs.migrate.steps import Migrated, judged_source, source_of, write
 
     task, source = job.task, source_of(job)
     if not job.models.asked:

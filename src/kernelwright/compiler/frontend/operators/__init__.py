@@ -1,7 +1,8 @@
 """ATen operators to lazy values, one file a family: pointwise, views, reduce, norm, pool, index, scatter, order, product,
 recurrent, compound, distance.
 
-`table.py` holds the registry; importing this folder fills it.
+`table.py` holds the registry; importing this folder fills it, with the rules of other packages (entry points of the group
+`kernelwright.operators`, which register themselves when they are imported).
 """
 
 from kernelwright.compiler.frontend.operators import (
@@ -19,6 +20,7 @@ from kernelwright.compiler.frontend.operators import (
     views,
 )
 from kernelwright.compiler.frontend.operators.table import RULES, Result, find, rule
+from kernelwright.core import plugins
 
 __all__ = [
     "RULES",
@@ -38,3 +40,6 @@ __all__ = [
     "scatter",
     "views",
 ]
+
+for _name in plugins.names(plugins.OPERATORS):
+    plugins.load(_name, plugins.OPERATORS)

@@ -18,7 +18,7 @@ from kernelwright.core.job import JobSpec, Source
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Track, Verdict
-from kernelwright.jobs.migrate import hardware, reference, worker
+from kernelwright.jobs.migrate import device_rules, reference, worker
 from kernelwright.jobs.migrate.source import Carried, carried
 from kernelwright.jobs.migrate.worker import Candidate
 from kernelwright.judge import Judge, Status, offdevice
@@ -100,7 +100,7 @@ def migrate(job: JobSpec, tools: Tools) -> Migrated:
     sketches = [parse(text) for text in found.texts]
     journal.step("sketch", f"the sketch was {origin}", {"kernel": source.kernel.source}, found.texts[0], notes=notes)
     names = _target(job.dsl, job.target)
-    target_notes = hardware.adapted(sketches, names)
+    target_notes = device_rules.adapted(sketches, names)
     notes += target_notes
     track: Track = "hybrid" if any(isinstance(step, LibraryCall) for s in sketches for step in s.steps) else job.track
     task, against = job.task, "the task" if job.task is not None else "the sketch, as a task"
