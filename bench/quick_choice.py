@@ -42,17 +42,17 @@ def raced(task: SuiteTask, suite: str, judge: Judge, drafter: Drafter) -> Line:
     line: Line = {"suite": suite, "task": task.name, "family": task.family, "date": date.today().isoformat()}
     whole = Task.from_source(task.source, path=f"{task.name}.py")
     try:
-        with SearchWorker(drafter, JobSpec(whole)) as station:
-            written = [station.write(Point.of(number, axes.defaults)) for number, axes in enumerate(station.designs)]
-            notes = [axes.note for axes in station.designs]
+        with SearchWorker(drafter, JobSpec(whole)) as worker:
+            written = [worker.write(Point.of(number, axes.defaults)) for number, axes in enumerate(worker.designs)]
+            notes = [axes.note for axes in worker.designs]
         spending = {made.code for made, note in zip(written, notes, strict=True) if made is not None and "spends" in note}
         codes = list({made.code: made for made in written if made is not None}.values())
         small = [made for made in codes if made is codes[0] or not (made.code in spending or keeps_much(made.sketch))]
         large = [made for made in codes if made not in small]
         if len(small) < 2 or written[0] is None:
             return {**line, "designs": len(small)}
-        with Race(judge, whole) as heat:
-            places = heat.race([made.kernel.source for made in (*small, *large)], FINAL)
+        with Race(judge, whole) as race:
+            places = race.race([made.kernel.source for made in (*small, *large)], FINAL)
     except KernelwrightError as error:
         return {**line, "error": str(error)}
     first, *others = (place.seconds for place in places[: len(small)])

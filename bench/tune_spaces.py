@@ -3,7 +3,7 @@
     python bench/tune_spaces.py [--only NAME,NAME] [--most 200] [--out bench/results/tune_spaces.jsonl] [--report]
 
 A space is the first design of a task and as many of its axes as make no more than `--most` points; the others stay as designed. Every
-point with code of its own is raced beside the design as it is, in heats of five: one line a kernel, written when its heat is over, so
+point with code of its own is raced beside the design as it is, in races of five: one line a kernel, written when its race is over, so
 that a run which was stopped goes on. Then the proposer searches the space by these lines (no clock, no past), once for each of some
 seeds, and may look at a tenth of the kernels. What it chose races the best three of the whole space once more, longer, in turn: the
 share found is how fast its choice is beside the fastest there, so that a lucky measurement of either side does not count.
@@ -85,22 +85,22 @@ def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     suite, name = title.split("/")
     row = next(row for row in load(suite) if row.name == name)
     task = Task.from_source(row.source, path=f"{name}.py")
-    with Drafter() as drafter, SearchWorker(drafter, JobSpec(task)) as station:
-        space = small(station.designs[0], most)
-        table, kernels = written(station, space)
+    with Drafter() as drafter, SearchWorker(drafter, JobSpec(task)) as worker:
+        space = small(worker.designs[0], most)
+        table, kernels = written(worker, space)
     own = table[Point.of(0, space.defaults)]
     times: dict[str, float | None] = {own: 1.0}
     times |= {line["code"]: line["relative"] for line in lines if line["space"] == title and line.get("code") in kernels}
-    with Judge() as judge, Race(judge, task) as heat:
+    with Judge() as judge, Race(judge, task) as race:
         rest = [code for code in kernels if code not in times]
         for first in range(0, len(rest), HEAT):
-            for code, relative in raced(heat, kernels, [own, *rest[first : first + HEAT]]).items():
+            for code, relative in raced(race, kernels, [own, *rest[first : first + HEAT]]).items():
                 times[code] = relative
                 write(out, lines, {"space": title, "code": code, "relative": relative})
         best = sorted((code for code in times if times[code] is not None), key=lambda code: times[code] or 0.0)[:3]
         found = [searched(space, table, times, seed) for seed in range(SEEDS)]
         finalists = list(dict.fromkeys([*best, *(code for code, _ in found)]))
-        places = heat.race([kernels[code] for code in finalists], FINAL)
+        places = race.race([kernels[code] for code in finalists], FINAL)
     seconds = {code: place.seconds for code, place in zip(finalists, places, strict=True) if place.seconds}
     fastest = min(seconds.values())
     shares = [fastest / seconds[code] if code in seconds else 0.0 for code, _ in found]
@@ -110,22 +110,22 @@ def measured(title: str, most: int, lines: list[Line], out: Path) -> None:
     write(out, lines, {**line, "date": date.today().isoformat(), "load": round(os.getloadavg()[0], 1)})
 
 
-def written(station: SearchWorker, space: Axes) -> tuple[Table, dict[str, str]]:
+def written(worker: SearchWorker, space: Axes) -> tuple[Table, dict[str, str]]:
     """Every point as a kernel; and the kernels by their code."""
     table: Table = {}
     kernels: dict[str, str] = {}
-    whole = station.designs[0].defaults
+    whole = worker.designs[0].defaults
     for point in points(space):
-        made = station.write(Point.of(0, {**whole, **dict(point.values)}))
+        made = worker.write(Point.of(0, {**whole, **dict(point.values)}))
         if made is not None:
             table[point] = made.code
             kernels.setdefault(made.code, made.kernel.source)
     return table, kernels
 
 
-def raced(heat: Race, kernels: dict[str, str], codes: list[str]) -> dict[str, float | None]:
+def raced(race: Race, kernels: dict[str, str], codes: list[str]) -> dict[str, float | None]:
     """Times relative to the first of them; None for what could not run."""
-    own, *others = heat.race([kernels[code] for code in codes])
+    own, *others = race.race([kernels[code] for code in codes])
     if own.seconds is None:
         raise SystemExit(f"the design as it is does not run: {own.fault}")
     return {code: place.seconds and place.seconds / own.seconds for code, place in zip(codes[1:], others, strict=True)}

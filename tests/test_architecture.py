@@ -131,6 +131,8 @@ SAME_JOB = {
         "compare",
         "bounds",
         "sampling",
+        "skills",
+        "contents",
         "emit",
         "codegen_options",
     ),

@@ -64,7 +64,7 @@ class Stage:
         spec = f"replay:{replay}" if replay else script.url
         model: Model = open_model(spec, store=self.store, limits=limits, record=record, ledger=Ledger(limits))
         run = self.store.resume(resume) if resume else self.store.begin({"command": "generate"})
-        minds = TeamModels(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
+        models = TeamModels(model, model, self.store, run, Memory(run.id, self.store, record=record, replay=replay), knowledge)
         job = JobSpec(
             Task.from_source(source, path="task.py"), "cpp", "pure", effort, None, timing, False, tune_seconds=tune_seconds
         )
@@ -74,7 +74,7 @@ class Stage:
                 self.judge,
                 self.drafter,
                 open_folder(self.folder / "out", "task", "cpp"),
-                minds=minds,
+                models=models,
                 observer=self.observer,
             )
         finally:

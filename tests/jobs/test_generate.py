@@ -162,4 +162,4 @@ def test_where_the_end_cannot_be_written_either_the_first_error_is_told(tmp_path
     job = JobSpec(Task.from_source(NORM), "cpp", "pure", preset("quick"), timing=False)
     nobody: Any = None
     with pytest.raises(StoreError, match=r"^store\.sqlite: the disk is full$"):
-        generate(job, nobody, nobody, folder, minds=TeamModels(memory=Memory("r", Full())))
+        generate(job, nobody, nobody, folder, models=TeamModels(memory=Memory("r", Full())))

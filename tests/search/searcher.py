@@ -1,7 +1,7 @@
 """A search as a program, for tests that kill it: `python searcher.py STORE OUT RUN`. A new run, or the next process of one.
 
-Search, proposals, memory, journal and store are the real ones. In place of builds and the clock stand a station that writes a point
-down as its own kernel and a heat whose seconds follow from the point, so that a search takes a second and ends the same way every
+Search, proposals, memory, journal and store are the real ones. In place of builds and the clock stand a worker that writes a point
+down as its own kernel and a race whose seconds follow from the point, so that a search takes a second and ends the same way every
 time. Every race that is really run is put down in OUT/raced before it is.
 """
 
@@ -28,7 +28,7 @@ from kernelwright.run.workbench import Workbench
 from kernelwright.search.codegen_options import code_of
 from kernelwright.search.features import Axes
 from kernelwright.search.point import Point
-from kernelwright.search.races import Course
+from kernelwright.search.races import Races
 from kernelwright.search.tune import tune
 from kernelwright.search.worker import Written
 from kernelwright.store import Store
@@ -42,8 +42,8 @@ DESIGNS = [
 SEED = json.dumps({"seconds": 4.0})
 
 
-class Desk:
-    """SearchWorker and heat at once."""
+class Both:
+    """SearchWorker and race at once."""
 
     designs = DESIGNS
 
@@ -74,12 +74,12 @@ def right() -> Verdict:
 
 
 def search(store: Store, out: Path, name: str) -> None:
-    desk: Any = Desk(out)
-    Course._station = lambda self: desk  # type: ignore[method-assign]
-    Course._heat = lambda self: desk  # type: ignore[method-assign]
+    session: Any = Both(out)
+    Races._worker = lambda self: session  # type: ignore[method-assign]
+    Races._racing = lambda self: session  # type: ignore[method-assign]
     known = any(run.id == name for run in store.runs())
     run = store.resume(name) if known else store.begin({"dsl": "cpp", "task": "t"}, run_id=name)
-    bench = Workbench(JobSpec(Task.from_source(TASK)), desk, desk, Memory(run.id, store))
+    bench = Workbench(JobSpec(Task.from_source(TASK)), session, session, Memory(run.id, store))
     folder = JobFolder(out, run.id)
     journal = Journal(folder, store, run)
     seed = Attempt(1, 0, "builtin", "# seed", Kernel.from_source(SEED, dsl="cpp"), right(), True)

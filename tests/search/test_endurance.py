@@ -233,11 +233,11 @@ def race_many(folder: Path, count: int) -> None:
     with Drafter() as drafter:
         kernel = drafter.drafts(JobSpec(task), 1)[0].kernel.source
     before = held()
-    with Judge() as judge, Race(judge, task) as heat:
+    with Judge() as judge, Race(judge, task) as race:
         early = None
         for first in range(0, count, 5):
             variants = [kernel.replace("#include <cmath>", f"#include <cmath>\n// {first + n}", 1) for n in range(5)]
-            places = heat.race(variants)
+            places = race.race(variants)
             assert all(place.seconds for place in places), places
             early = early or (held() if first >= 20 else None)
         late = held()

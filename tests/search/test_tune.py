@@ -1,4 +1,4 @@
-"""A search from end to end: real builds, real heats, a real verdict."""
+"""A search from end to end: real builds, real races, a real verdict."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def task(tmp_path: Path) -> Path:
 
 def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
     quick = SLOW.replace("time.sleep(0.02)", "pass")
-    with Judge() as judge, Race(judge, Task.from_path(task)) as heat:
-        slow, broken, fast = heat.race([SLOW, BROKEN, quick])
+    with Judge() as judge, Race(judge, Task.from_path(task)) as race:
+        slow, broken, fast = race.race([SLOW, BROKEN, quick])
     assert "no kernel" in broken.fault
     assert broken.seconds is None
     assert slow.seconds is not None
@@ -66,14 +66,14 @@ def test_a_heat_orders_kernels_and_says_what_keeps_one_out(task: Path) -> None:
 
 def test_what_models_propose_stands_beside_the_designers_own(task: Path) -> None:
     with Drafter() as drafter:
-        with SearchWorker(drafter, JobSpec(Task.from_path(task))) as station:
-            own = station.designs
-            made = station.write(Point.of(0, own[0].defaults))
+        with SearchWorker(drafter, JobSpec(Task.from_path(task))) as worker:
+            own = worker.designs
+            made = worker.write(Point.of(0, own[0].defaults))
         assert made is not None
         proposed = made.sketch.replace("maximum(", "maximum(0.0 + ")
-        with SearchWorker(drafter, JobSpec(Task.from_path(task)), sketches=(proposed,)) as station:
-            assert len(station.designs) == len(own) + 1
-            written = station.write(Point.of(0, station.designs[0].defaults))
+        with SearchWorker(drafter, JobSpec(Task.from_path(task)), sketches=(proposed,)) as worker:
+            assert len(worker.designs) == len(own) + 1
+            written = worker.write(Point.of(0, worker.designs[0].defaults))
             assert written is not None
             assert written.code != made.code
 
@@ -97,7 +97,7 @@ def test_a_kernel_is_tuned_for_the_task_of_the_run_that_made_it(
 
 
 class Replayed:
-    """A course whose races end as told."""
+    """Races that end as told."""
 
     designs = (Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0), Axes({"TILE": (1, 2)}, {"TILE": 1}, 0.0, note="rough"))
 
@@ -176,6 +176,6 @@ def test_a_winner_that_never_led_is_told_by_its_own_change() -> None:
     seed, leader = Variant("a", "s"), Variant("b", "s", Point.of(0, {"TILE": 1}), 0.9)
     other = Variant("c", "s", Point.of(0, {"TILE": 2}), 0.95)
     state = State(leader, {"a": seed, "b": leader, "c": other}, path=[("design 1", 1.1)])
-    course = Replayed()
-    assert _path(course, state, leader, 1.1) == (("design 1", 1.1),)  # type: ignore[arg-type]
-    assert _path(course, state, other, 1.2) == (("design 1 with TILE 2", 1.2),)  # type: ignore[arg-type]
+    races = Replayed()
+    assert _path(races, state, leader, 1.1) == (("design 1", 1.1),)  # type: ignore[arg-type]
+    assert _path(races, state, other, 1.2) == (("design 1 with TILE 2", 1.2),)  # type: ignore[arg-type]

@@ -35,7 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "diff": ("diff", "diff_command", "Compare two runs or two kernels: speed, sketch, options, code."),
     "learn": ("learn", "learn_command", "Learn skills from finished runs."),
     "skills": ("skills", "skills_command", "What the team reads: list, show, compare, switch off, install."),
-    "resume": ("resume", "resume_command", "Go on with a run that was interrupted."),
+    "resume": ("runs", "resume_command", "Go on with a run that was interrupted."),
     "export": ("export", "export_command", "Make a package of a kernel: torch operator, wheel, kernels layout, C."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),
     "config": ("config_view", "config_command", "Show every setting and where its value came from."),

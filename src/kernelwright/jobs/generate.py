@@ -61,21 +61,21 @@ def generate(
     folder: JobFolder,
     say: Say = lambda line: None,
     *,
-    minds: TeamModels | None = None,
+    models: TeamModels | None = None,
     observer: Observer | None = None,
 ) -> Generated:
     """Run the job. The verdict of the result may be a rejection: then nothing better was found."""
     started = time.monotonic()
     observer = observer or Observer(say)
-    minds = minds or TeamModels()
-    journal = Journal(folder, minds.store, minds.run)
-    bench = Workbench(job, judge, drafter, minds.memory or Memory())
+    models = models or TeamModels()
+    journal = Journal(folder, models.store, models.run)
+    bench = Workbench(job, judge, drafter, models.memory or Memory())
     journal.step("start", bench.task.name, {"task": bench.task.source}, dsl=job.dsl, track=job.track, effort=job.effort.name)
     try:
-        if minds.designer is None or minds.coder is None:
+        if models.designer is None or models.coder is None:
             best, ended, path = _alone(bench, journal, folder, observer)
         else:
-            best, ended, path = with_team(bench, journal, folder, observer, minds)
+            best, ended, path = with_team(bench, journal, folder, observer, models)
     except KernelwrightError:
         with suppress(KernelwrightError):  # where the disk is full, the end cannot be written either: the first error is told
             journal.finish("failed", None)
@@ -169,7 +169,7 @@ def best_draft(bench: Workbench, journal: Journal, folder: JobFolder, observer: 
     return best, judged
 
 
-def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer, minds: TeamModels) -> Ending:
+def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: Observer, models: TeamModels) -> Ending:
     """The models go on from the seed; the last race names the best."""
     from kernelwright.agents.conductor.check import usable
     from kernelwright.agents.finish_race import final_race
@@ -177,9 +177,9 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: O
     from kernelwright.agents.team import Team
     from kernelwright.core import config
 
-    assert minds.designer is not None
-    assert minds.coder is not None
-    librarian = Librarian(bench, journal, minds.store, minds.knowledge)
+    assert models.designer is not None
+    assert models.coder is not None
+    librarian = Librarian(bench, journal, models.store, models.knowledge)
 
     def seed() -> Attempt:
         return _first(bench, journal, folder, observer)
@@ -188,7 +188,7 @@ def with_team(bench: Workbench, journal: Journal, folder: JobFolder, observer: O
         folder.keep(attempt.kernel, attempt.design_text, attempt.verdict)
 
     table = usable(config.load().settings.conductor)
-    team = Team(bench, minds.designer, minds.coder, journal, librarian, seed, keep, observer, table)
+    team = Team(bench, models.designer, models.coder, journal, librarian, seed, keep, observer, table)
     decision = team.run()
     observer.say("the last race")
     best = _here(bench, final_race(bench, journal, team.tried, team.seeded), team.tried)

@@ -90,7 +90,7 @@ def _work(
         return Finished(folder, _migrated(job, moving), folder.run)
     designer, coder = open_models(job.models, store, run, stack) if job.models.asked else (None, None)
     team = TeamModels(designer, coder, store, run, memory, job.models.knowledge)
-    return Finished(folder, generate(job, judge, drafter, folder, minds=team, observer=observer), folder.run)
+    return Finished(folder, generate(job, judge, drafter, folder, models=team, observer=observer), folder.run)
 
 
 def _migrated(job: JobSpec, tools: Tools) -> Migrated:

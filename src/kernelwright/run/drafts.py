@@ -154,7 +154,7 @@ def texts(job: JobSpec, count: int) -> list[Draft]:
 def state_of(loaded: Any) -> InitialisedState:
     """The reference's state_dict in outline, so that a kernel file can take its values under the same names, and how its constructor
     draws them, so that the same seed gives the same values."""
-    from kernelwright.core.task.initialisation import birth
+    from kernelwright.core.task.initialisation import initialisation_of
 
     model = loaded.construct(0)
     parameters = dict(model.named_parameters())
@@ -162,5 +162,5 @@ def state_of(loaded: Any) -> InitialisedState:
         (name, tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), name not in parameters)
         for name, tensor in model.state_dict().items()
     ]
-    born = birth(loaded) if entries else None
-    return InitialisedState(entries, born.statements, born.values) if born is not None else InitialisedState(entries)
+    drawn = initialisation_of(loaded) if entries else None
+    return InitialisedState(entries, drawn.statements, drawn.values) if drawn is not None else InitialisedState(entries)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Standing:
-    """How a search stands: `best` over the first kernel after each heat, so far; what each island has; what is being done just now;
+    """How a search stands: `best` over the first kernel after each race, so far; what each island has; what is being done just now;
     seconds and the budget in seconds; how many variants were raced; how well the cost model's order agrees with the clock's."""
 
     best: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""Imported in the drafting template: makes a process ready to design, so that its forks start at once.
+"""Imported in the drafting server: makes a process ready to design, so that its forks start at once.
 
 torch.export loads most of what it needs at its first use; one export, design and lowering of a tiny module here saves some
 three seconds of every draft.

@@ -4,7 +4,7 @@
 2. run in the interpreter beside the reference, on the task's own inputs, every shape, watched element by element;
 3. lowered by rule where the language's rules can.
 
-`prove` is the parent's side and shares the Drafter's template; `serve` is the worker. `recount` asks a right sketch what went into one
+`prove` is the parent's side and shares the Drafter's server; `serve` is the worker. `recount` asks a right sketch what went into one
 element of an output: what the Coder of a wrong kernel should find on the way there.
 """
 

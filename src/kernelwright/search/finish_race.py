@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.judge.timing.race import LAP
 from kernelwright.run.attempts import Attempt
-from kernelwright.search.races import Course, State, Tuned, Variant
+from kernelwright.search.races import Races, State, Tuned, Variant
 
 if TYPE_CHECKING:
     from kernelwright.run.folder import JobFolder
@@ -25,12 +25,12 @@ WORTH = 0.02
 
 
 def named(
-    bench: Workbench, journal: Journal, folder: JobFolder, course: Course, seed: Attempt, state: State, ended: str
+    bench: Workbench, journal: Journal, folder: JobFolder, races: Races, seed: Attempt, state: State, ended: str
 ) -> Tuned:
     """Name a winner."""
     ahead = sorted((one for one in state.variants.values() if one.relative < 1 - WORTH), key=lambda one: one.relative)
     finalists = ahead[:FINALISTS]
-    for gain, one in _ranked(course, Variant(seed.kernel, seed.sketch), finalists):
+    for gain, one in _ranked(races, Variant(seed.kernel, seed.sketch), finalists):
         if gain < 1 + WORTH:
             break
         verdict = bench.judged(one.kernel)
@@ -45,7 +45,7 @@ def named(
         )
         if verdict.ok:
             folder.keep(one.kernel, one.sketch, verdict)
-            path = _path(course, state, one, gain)
+            path = _path(races, state, one, gain)
             told = "; ".join(f"{what}: {factor:.2f}x" for what, factor in path)
             journal.step("tuned", f"{gain:.2f}x the first kernel: {told}", {"kernel": one.kernel.source}, path=path, gain=gain)
             attempt = Attempt(seed.number + 1, seed.design, seed.author, one.sketch, one.kernel, verdict, True)
@@ -54,11 +54,11 @@ def named(
     return Tuned(seed, 1.0, ended, state.raced)
 
 
-def _ranked(course: Course, seed: Variant, finalists: list[Variant]) -> list[tuple[float, Variant]]:
+def _ranked(races: Races, seed: Variant, finalists: list[Variant]) -> list[tuple[float, Variant]]:
     """The finalists with how much faster than the seed they were in the middle one of their races, fastest first."""
     gains: list[list[float]] = [[] for _ in finalists]
     for lap in range(LAPS if finalists else 0):
-        first, *others = course.race([seed, *finalists], LAP, lap)
+        first, *others = races.race([seed, *finalists], LAP, lap)
         for found, place in zip(gains, others, strict=True):
             if first.seconds and place.seconds:
                 found.append(first.seconds / place.seconds)
@@ -66,9 +66,9 @@ def _ranked(course: Course, seed: Variant, finalists: list[Variant]) -> list[tup
     return sorted(ranked, key=lambda item: -item[0])
 
 
-def _path(course: Course, state: State, winner: Variant, gain: float) -> tuple[tuple[str, float], ...]:
+def _path(races: Races, state: State, winner: Variant, gain: float) -> tuple[tuple[str, float], ...]:
     """How the winner was reached: by what took the lead on the way; who never led was reached at once."""
     if winner.point is None or winner.kernel == state.leader.kernel:
         return tuple(state.path)
-    design = course.designs[winner.point.design]
+    design = races.designs[winner.point.design]
     return ((winner.point.words(design.defaults, design.note), gain),)

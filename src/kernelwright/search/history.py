@@ -1,6 +1,6 @@
 """What earlier searches measured on this target: a store in, rows for the cost model out.
 
-Every heat's step in a journal has the features of its variants beside their relative times (tune.py); nothing else is kept for this.
+Every race's step in a journal has the features of its variants beside their relative times (tune.py); nothing else is kept for this.
 """
 
 from __future__ import annotations

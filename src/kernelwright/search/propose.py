@@ -34,7 +34,7 @@ GAIN = 0.01
 
 
 class Proposer:
-    """Asked for points and told how they did: seconds relative to one common rival (less is better), None for what failed."""
+    """Asked for points and told how they did: seconds relative to one common contender (less is better), None for what failed."""
 
     def __init__(self, designs: Sequence[Axes], model: CostModel | None = None, seed: int = 0) -> None:
         self._designs = designs

@@ -55,18 +55,18 @@ class State:
     """Code of kernels of designs that are not."""
 
 
-class Course:
-    """Where variants are written and raced. SearchWorker and heat are opened when the first thing is to be done that is not remembered."""
+class Races:
+    """Where variants are written and raced. SearchWorker and race are opened when the first thing is to be done that is not remembered."""
 
     def __init__(
         self, bench: Workbench, stack: ExitStack, sketches: tuple[str, ...], own: bool, options: dict[str, int]
     ) -> None:
         self._bench, self._stack = bench, stack
         self._given = (sketches, own, options)
-        self._open_station: SearchWorker | None = None
-        self._open_heat: Race | None = None
+        self._open_worker: SearchWorker | None = None
+        self._open_race: Race | None = None
         key = {"sketches": [digest(sketch) for sketch in sketches], "own": own, "options": options}
-        found = bench.finding("spaces", key, lambda: {"designs": [asdict(design) for design in self._station().designs]})
+        found = bench.finding("spaces", key, lambda: {"designs": [asdict(design) for design in self._worker().designs]})
         self.designs = [
             Axes(**{**item, "axes": {name: tuple(values) for name, values in item["axes"].items()}})
             for item in found["designs"]
@@ -74,7 +74,7 @@ class Course:
 
     def write(self, point: Point) -> Written | None:
         """The kernel for a point; None where it breaks a rule."""
-        return self._station().write(point)
+        return self._worker().write(point)
 
     def fault(self, variant: Variant) -> str:
         """What the judge finds wrong with it, if anything."""
@@ -92,20 +92,20 @@ class Course:
         def race() -> dict[str, Any]:
             return {
                 "places": [
-                    asdict(place) for place in self._heat().race([variant.kernel.source for variant in variants], stages)
+                    asdict(place) for place in self._racing().race([variant.kernel.source for variant in variants], stages)
                 ]
             }
 
         return [Place(**place) for place in self._bench.finding("heat", key, race)["places"]]
 
-    def _station(self) -> SearchWorker:
-        if self._open_station is None:
+    def _worker(self) -> SearchWorker:
+        if self._open_worker is None:
             job, (sketches, own, options) = self._bench.job, self._given
-            station = SearchWorker(self._bench.drafter, job, sketches=sketches, own=own, options=options)
-            self._open_station = self._stack.enter_context(station)
-        return self._open_station
+            worker = SearchWorker(self._bench.drafter, job, sketches=sketches, own=own, options=options)
+            self._open_worker = self._stack.enter_context(worker)
+        return self._open_worker
 
-    def _heat(self) -> Race:
-        if self._open_heat is None:
-            self._open_heat = self._stack.enter_context(Race(self._bench.judge, self._bench.task))
-        return self._open_heat
+    def _racing(self) -> Race:
+        if self._open_race is None:
+            self._open_race = self._stack.enter_context(Race(self._bench.judge, self._bench.task))
+        return self._open_race

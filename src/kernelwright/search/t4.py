@@ -16,7 +16,7 @@ VERSION = "1.0.0"
 
 
 def export(record: RunRecord) -> dict[str, Any]:
-    """Every variant of every heat of the run."""
+    """Every variant of every race of the run."""
     judged = {
         step.inputs.get("kernel") for step in record.steps if step.kind == "judged" and step.facts.get("status") == "correct"
     }

@@ -1,14 +1,14 @@
 """Tuning: a judged kernel in, the fastest variant that was found within the budget out, or the answer that there is none.
 
-1. Points of the designs' spaces are proposed (propose.py), written by the station, and raced in heats of a few, the leader among them:
-   what is measured beside the leader in one heat is comparable with everything before. Who wins a heat races the leader once more, alone,
+1. Points of the designs' spaces are proposed (propose.py), written by the worker, and raced in races of a few, the leader among them:
+   what is measured beside the leader in one race is comparable with everything before. Who wins a race races the leader once more, alone,
    before it takes the lead: of many that are measured a few times each, the luckiest looks like a gain. The first of a design to do so
    is tried by the judge, and if it is wrong (a model's sketch, an algorithm that rounds too much) the whole design is dropped.
 2. Same code is not raced twice; points that break a rule are never built.
 3. The search ends with the budget, when every point was tried, or when the best's neighbours and more brought nothing for a while.
 4. The best few race once more beside the seed (finish.py). "No gain found" is an answer.
 
-Spaces, the cost model's past and heats go through the run's memory (`Workbench.finding`): a run that was killed repeats none of them.
+Spaces, the cost model's past and races go through the run's memory (`Workbench.finding`): a run that was killed repeats none of them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kernelwright.search.features import Axes
 from kernelwright.search.finish_race import WORTH
 from kernelwright.search.point import Point
 from kernelwright.search.propose import Proposer
-from kernelwright.search.races import Course, State, Tuned, Variant
+from kernelwright.search.races import Races, State, Tuned, Variant
 from kernelwright.search.worker import Written
 from kernelwright.target import Target
 
@@ -61,41 +61,41 @@ def tune(
 
     with ExitStack() as stack:
         observer.say("tuning: designs and what can be varied in them")
-        course = Course(bench, stack, sketches, own or not sketches, options)
+        races = Races(bench, stack, sketches, own or not sketches, options)
         known = bench.finding("past", {"target": target}, lambda: {"rows": history.rows(journal.store, job.dsl, target)})[
             "rows"
         ]
         model = CostModel([(row, value) for row, value in known])
-        proposer = Proposer(course.designs, model)
+        proposer = Proposer(races.designs, model)
         ended = "the budget is spent"
         while bench.seconds - started < seconds:
             stand("choosing and writing variants")
-            entrants = _entrants(course, proposer, state)
+            entrants = _entrants(races, proposer, state)
             if entrants is None:
                 ended = "every variant was tried"
                 break
             if entrants:
-                stand(*(point.words(course.designs[point.design].defaults) for point, _ in entrants.values()))
-                _heat(journal, course, proposer, entrants, state, target)
+                stand(*(point.words(races.designs[point.design].defaults) for point, _ in entrants.values()))
+                _race_beside(journal, races, proposer, entrants, state, target)
                 observer.say(f"tuning: {_line(state)}, {bench.seconds - started:.0f} s")
             if state.stale >= PATIENCE and proposer.settled:
-                ended = f"no single change of the best is a gain, nor what {PATIENCE} heats tried beyond"
+                ended = f"no single change of the best is a gain, nor what {PATIENCE} races tried beyond"
                 break
         stand("the last race, and a verdict for the winner")
         checked = f"the cost model's order beside the clock's: rank correlation {_shown(model.agreement)} over {model.checked}"
         checked += f" variants; {_shown(model.past_agreement)} held out of {len(known)} from earlier searches"
         journal.step("model", checked, agreement=model.agreement, past_agreement=model.past_agreement, past=len(known))
-        return finish_race.named(bench, journal, folder, course, seed, state, f"{ended}; {checked}")
+        return finish_race.named(bench, journal, folder, races, seed, state, f"{ended}; {checked}")
 
 
-def _entrants(course: Course, proposer: Proposer, state: State) -> dict[str, tuple[Point, Written]] | None:
+def _entrants(races: Races, proposer: Proposer, state: State) -> dict[str, tuple[Point, Written]] | None:
     """The next points as kernels by the hash of their code: those that are valid and new. None when there are no more points."""
     points = proposer.ask(BATCH)
     if not points:
         return None
     entrants: dict[str, tuple[Point, Written]] = {}
     for point in points:
-        made = course.write(point)
+        made = races.write(point)
         known = state.variants.get(made.code) if made else None
         if known is not None and known.point is None:
             state.right.add(point.design)  # it is how the seed, which was judged, is written
@@ -106,25 +106,25 @@ def _entrants(course: Course, proposer: Proposer, state: State) -> dict[str, tup
     return entrants
 
 
-def _heat(
-    journal: Journal, course: Course, proposer: Proposer, entrants: dict[str, tuple[Point, Written]], state: State, target: str
+def _race_beside(
+    journal: Journal, races: Races, proposer: Proposer, entrants: dict[str, tuple[Point, Written]], state: State, target: str
 ) -> None:
     """Race the entrants beside the leader, and tell the proposer."""
     leader = state.leader
-    places = course.race([leader, *(Variant(made.kernel, made.sketch, point) for point, made in entrants.values())])
+    places = races.race([leader, *(Variant(made.kernel, made.sketch, point) for point, made in entrants.values())])
     pace = places[0].seconds
     state.raced += len(entrants)
     state.stale += 1
     facts = []
     for (code, (point, made)), place in zip(entrants.items(), places[1:], strict=True):
         relative = leader.relative * place.seconds / pace if place.seconds and pace else None
-        design = course.designs[point.design]
+        design = races.designs[point.design]
         told = {"what": point.words(design.defaults), "values": dict(point.values), "relative": relative, **asdict(place)}
         facts.append({**told, "features": proposer.row(point), "kernel": made.kernel.hash})
         proposer.tell(point, relative)
         if relative is not None:
             state.variants[code] = Variant(made.kernel, made.sketch, point, relative)
-    dropped = _challenge(course, proposer, [code for code in entrants if code in state.variants], state)
+    dropped = _challenge(races, proposer, [code for code in entrants if code in state.variants], state)
     state.best.append(1 / state.leader.relative)
     reason = f"{len(entrants)} variants beside the best so far, which is {state.best[-1]:.2f}x the first kernel"
     journal.step(
@@ -140,14 +140,14 @@ def _heat(
         journal.step("dropped", dropped)
 
 
-def _challenge(course: Course, proposer: Proposer, codes: list[str], state: State) -> str:
-    """The fastest of a heat takes the lead if it is ahead of the leader in a race of the two as well, and its design is right. Returns
+def _challenge(races: Races, proposer: Proposer, codes: list[str], state: State) -> str:
+    """The fastest of a race takes the lead if it is ahead of the leader in a race of the two as well, and its design is right. Returns
     what is to be told of a design that is not."""
     leader = state.leader
     code = min(codes, key=lambda code: state.variants[code].relative, default="")
     if not code or state.variants[code].relative >= leader.relative * (1 - WORTH):
         return ""
-    first, second = course.race([leader, state.variants[code]], AGAIN)
+    first, second = races.race([leader, state.variants[code]], AGAIN)
     if not first.seconds or not second.seconds:
         return ""
     ratio = second.seconds / first.seconds
@@ -157,15 +157,15 @@ def _challenge(course: Course, proposer: Proposer, codes: list[str], state: Stat
     if ratio >= 1 - WORTH:
         return ""
     design = challenger.point.design
-    fault = "" if design in state.right else course.fault(challenger)
+    fault = "" if design in state.right else races.fault(challenger)
     if fault:
         proposer.drop(design)
         state.wrong |= {code for code, one in state.variants.items() if one.point is not None and one.point.design == design}
         state.variants = {code: one for code, one in state.variants.items() if code not in state.wrong}
-        words = challenger.point.words(course.designs[design].defaults, course.designs[design].note)
+        words = challenger.point.words(races.designs[design].defaults, races.designs[design].note)
         return f"{words} would lead, but is wrong, so the design is dropped: {fault}"
     state.right.add(design)
-    state.path.append((_change(leader.point, challenger.point, course.designs[design]), 1 / ratio))
+    state.path.append((_change(leader.point, challenger.point, races.designs[design]), 1 / ratio))
     state.leader, state.stale = challenger, 0
     return ""
 

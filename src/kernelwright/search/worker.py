@@ -3,7 +3,7 @@
 In: `open` {job, sketches, own, options} → {designs: [Axes]}: the sketches given (of a kernel that is to be tuned, with
 the coder's options that it was written with; of models) and, where they are asked for, the designer's `own` designs; `write`
 {design, values} → {kernel, sketch, code}, or {} where the checker objects. Axes are those of the sketch (space.py) and the coder's
-options that make a difference (ways.py). Forked from the drafting template, since the task file has to run for its shapes. `SearchWorker`
+options that make a difference (ways.py). Forked from the drafting server, since the task file has to run for its shapes. `SearchWorker`
 is the parent's side.
 """
 
@@ -96,14 +96,14 @@ def serve(channel: Channel) -> None:
     from kernelwright.run.drafts import describe_failure
     from kernelwright.workers.channel import ChannelClosed
 
-    desk = _Desk()
+    session = _Session()
     while True:
         try:
             message, _ = channel.receive(None)
         except ChannelClosed:
             return
         try:
-            reply = desk.open(message) if message["op"] == "open" else desk.write(message)
+            reply = session.open(message) if message["op"] == "open" else session.write(message)
             channel.send({"ok": True, **reply})
         except KernelwrightError as error:
             channel.send({"ok": False, "error": str(error)})
@@ -111,7 +111,7 @@ def serve(channel: Channel) -> None:
             channel.send({"ok": False, "error": describe_failure("the built-in designer", error)})
 
 
-class _Desk:
+class _Session:
     def open(self, message: dict[str, Any]) -> dict[str, Any]:
         from kernelwright.compiler.designer import Design, design_task
         from kernelwright.compiler.hardware import capabilities_of

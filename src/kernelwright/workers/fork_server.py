@@ -190,12 +190,11 @@ class ForkServer:
         theirs.close()
         self._control = Channel(mine)
         try:
-            hello, _ = self._control.receive(START_SECONDS)
+            self._control.receive(START_SECONDS)
         except ChannelError as error:
             said = (self._folder / "server.log").read_text(errors="replace").strip().splitlines()
             self._end()
             raise JudgeError(f"the server process of workers did not start: {said[-1] if said else error}") from error
-        self.missing = hello.get("missing", [])
 
     def _ask(self, message: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         assert self._control is not None

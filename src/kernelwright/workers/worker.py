@@ -197,7 +197,7 @@ class Worker:
         return processes.cpu_seconds(self.pid)
 
     def pause(self) -> None:
-        """Stop all its processes, so that nobody disturbs a rival's measurement."""
+        """Stop all its processes, so that nobody disturbs another measurement."""
         processes.signal_descendants(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:

@@ -41,7 +41,7 @@ class Footprint:
 
 
 class _LiveBytes(TorchDispatchMode):  # type: ignore[misc]
-    """Follows every storage from its birth to its collection."""
+    """Follows every storage from its allocation to its collection."""
 
     def __init__(self) -> None:
         super().__init__()

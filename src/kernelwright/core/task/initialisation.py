@@ -1,7 +1,8 @@
 """How a module's state comes about: the constructor watched while it runs, and its draws written as statements that give the same
 values under the same seed.
 
-In: a loaded task. Out: a `Birth`, or None where the constructor does what cannot be written down (large tables from plain data, another
+In: a loaded task. Out: an `Initialisation`, or None where the constructor does what cannot be written down (large tables from
+plain data, another
 source of chance). Evaluators of the field construct reference and kernel under one seed and compare; a kernel that declares its
 parameters and draws nothing would hold other weights there. What is returned was executed once and compared with the real state.
 """
@@ -27,7 +28,7 @@ Key = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
-class Birth:
+class Initialisation:
     """`statements` run in order; `values` has the expression of each entry of the state_dict."""
 
     statements: tuple[str, ...]
@@ -82,7 +83,7 @@ class _Recorder(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
-def birth(loaded: LoadedTask) -> Birth | None:
+def initialisation_of(loaded: LoadedTask) -> Initialisation | None:
     """The constructor's draws as statements, or None where they cannot be told."""
     recorder = _Recorder()
     seed_everything(SEED)
@@ -98,7 +99,7 @@ def birth(loaded: LoadedTask) -> Birth | None:
     return found if _same(found, state) else None
 
 
-def _written(calls: Sequence[_Call], state: dict[str, torch.Tensor]) -> Birth:
+def _written(calls: Sequence[_Call], state: dict[str, torch.Tensor]) -> Initialisation:
     live = {_storage(tensor) for tensor in state.values()}
     kept: list[_Call] = []
     for call in reversed(calls):
@@ -125,7 +126,7 @@ def _written(calls: Sequence[_Call], state: dict[str, torch.Tensor]) -> Birth:
             statements.append(f"{names[_key(new[0])]} = {text}")
         else:
             raise _Unwritable(f"{call.function} gives several tensors")
-    return Birth(tuple(statements), {name: name_of(tensor) for name, tensor in state.items()})
+    return Initialisation(tuple(statements), {name: name_of(tensor) for name, tensor in state.items()})
 
 
 def _statement(call: _Call, name_of: Any) -> str:
@@ -174,7 +175,7 @@ def _literal(value: Any, name_of: Any) -> str:
     raise _Unwritable(f"a {type(value).__name__} among the arguments")
 
 
-def _same(found: Birth, state: dict[str, torch.Tensor]) -> bool:
+def _same(found: Initialisation, state: dict[str, torch.Tensor]) -> bool:
     """Whether the statements, run under the same seed, give the same state."""
     seed_everything(SEED)
     space: dict[str, Any] = {"torch": torch}

@@ -126,7 +126,7 @@ class Contest:
         for track in self._tracks():
             job = self.options.job(task, track)
             try:
-                result = generate(job, self.judge, self.drafter, folder, minds=self.models.minds(key, self.options.dsl))
+                result = generate(job, self.judge, self.drafter, folder, models=self.models.of(key, self.options.dsl))
             except TaskError as error:
                 fields = {**_outcome("unusable_task", error.reason), "track": track}
             except KernelwrightError as error:

@@ -1,6 +1,6 @@
 """Models for a whole benchmark: one of them for all tasks, one budget for all, and for each task a run of its own in the store.
 
-In: a model's spec and what may be spent. Out: the minds of one job. What a model answered is kept in the store, so a resumed benchmark
+In: a model's spec and what may be spent. Out: the models of one job. What a model answered is kept in the store, so a resumed benchmark
 pays for nothing twice.
 """
 
@@ -47,7 +47,7 @@ class Models:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def minds(self, key: str, dsl: str) -> TeamModels | None:
+    def of(self, key: str, dsl: str) -> TeamModels | None:
         """Who thinks about one task; None is the built-in mind alone."""
         if self._model is None or self._store is None:
             return None

@@ -43,8 +43,8 @@ def written(job: JobSpec, tools: Tools, refusal: Unliftable, started: float) -> 
         tools.judge.prepare(task, job.dsl, job.target, compile_contender=job.compile_contender)
     with ExitStack() as stack:
         designer, coder = open_models(job.models, tools.store, tools.run, stack)
-        minds = TeamModels(designer, coder, tools.store, tools.run, tools.memory)
-        best, ended, _ = with_team(bench, tools.journal, tools.folder, tools.observer, minds)
+        models = TeamModels(designer, coder, tools.store, tools.run, tools.memory)
+        best, ended, _ = with_team(bench, tools.journal, tools.folder, tools.observer, models)
     chosen = Candidate("coder" if best.author == "coder" else "designer", best.kernel, best.sketch)
     made = Migrated(
         best.kernel,

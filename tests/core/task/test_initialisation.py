@@ -9,7 +9,7 @@ import torch
 
 from kernelwright.compiler.language import language
 from kernelwright.core.task import Task
-from kernelwright.core.task.initialisation import birth
+from kernelwright.core.task.initialisation import initialisation_of
 from kernelwright.core.task.load import LoadedTask, load_task
 from kernelwright.run.drafts import state_of
 from kernelwright.sketch.parse import parse
@@ -74,7 +74,7 @@ def made(found: Any, seed: int) -> dict[str, torch.Tensor]:
 @pytest.mark.parametrize("module", MODULES.values(), ids=list(MODULES))
 def test_the_statements_give_the_constructors_state_under_any_seed(module: str) -> None:
     task = loaded(module)
-    found = birth(task)
+    found = initialisation_of(task)
     assert found is not None
     for seed in (0, 42):
         wanted = task.construct(seed).state_dict()
@@ -84,12 +84,12 @@ def test_the_statements_give_the_constructors_state_under_any_seed(module: str) 
 
 
 def test_a_constructor_that_looks_at_its_draws_is_left_out() -> None:
-    assert birth(loaded("nn.Linear(8, 4) if torch.rand(1) > 0.5 else nn.Linear(4, 8)")) is None
+    assert initialisation_of(loaded("nn.Linear(8, 4) if torch.rand(1) > 0.5 else nn.Linear(4, 8)")) is None
 
 
 def test_what_cannot_be_written_is_left_out() -> None:
     task = loaded("nn.ParameterList([nn.Parameter(torch.tensor([float(i * i % 7) for i in range(1000)]))])")
-    assert birth(task) is None, "a table from plain data has no place in a kernel file"
+    assert initialisation_of(task) is None, "a table from plain data has no place in a kernel file"
     assert [entry[0] for entry in state_of(task)] == ["inner.0"]
 
 
