@@ -1,37 +1,16 @@
-"""Integer and float arithmetic, logic, comparisons and selections."""
+"""Integer and float arithmetic, bits and logic."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from kernelwright.gpu.ptx import Immediate, Instruction, Operand, Register
-from kernelwright.gpu.translate.emit import Emitter, container
+from kernelwright.gpu.translate.comparisons import COMPARISONS, HALVES, bits_of, kind_of
+from kernelwright.gpu.translate.emit import Emitter
 from kernelwright.gpu.translate.values import CARRY
 
 ROUNDING = {"rn": 0, "rz": 1, "rm": 2, "rp": 3}
 _INTEGERS = {f"{k}{w}" for k in "sub" for w in (16, 32, 64)}
-_HALVES = {"f16", "bf16", "f16x2", "bf16x2"}
-_COMPARE_UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
-_COMPARISONS = {
-    "eq",
-    "ne",
-    "lt",
-    "le",
-    "gt",
-    "ge",
-    "lo",
-    "ls",
-    "hi",
-    "hs",
-    "equ",
-    "neu",
-    "ltu",
-    "leu",
-    "gtu",
-    "geu",
-    "num",
-    "nan",
-}
 
 
 def arithmetic(e: Emitter, i: Instruction) -> bool:
@@ -40,17 +19,8 @@ def arithmetic(e: Emitter, i: Instruction) -> bool:
     return handler is not None and handler(e, i)
 
 
-def kind_of(i: Instruction) -> str:
-    """The type that decides: the last one named."""
-    return i.types[-1] if i.types else ""
-
-
 def _sign(kind: str) -> str:
     return "s" if kind[0] == "s" else "u"
-
-
-def _bits(kind: str) -> int:
-    return container(kind)
 
 
 def _binary(e: Emitter, i: Instruction) -> bool:
@@ -62,7 +32,7 @@ def _binary(e: Emitter, i: Instruction) -> bool:
         return _integer_binary(e, i, kind)
     if kind in ("f32", "f64"):
         return _float(e, i, kind)
-    if kind in _HALVES:
+    if kind in HALVES:
         return _half(e, i, kind)
     if kind in ("u16x2", "s16x2") and i.opcode in ("add", "sub", "min", "max"):
         name = f"{i.opcode}_{_sign(kind)}16" if i.opcode in ("min", "max") else f"{i.opcode}_16"
@@ -72,7 +42,7 @@ def _binary(e: Emitter, i: Instruction) -> bool:
 
 
 def _integer_binary(e: Emitter, i: Instruction, kind: str) -> bool:
-    width, op = _bits(kind), i.opcode
+    width, op = bits_of(kind), i.opcode
     if i.has("sat"):
         if kind != "s32" or op not in ("add", "sub"):
             return False
@@ -95,7 +65,7 @@ def _multiply(e: Emitter, i: Instruction) -> bool:
         return _binary(e, i) if i.opcode == "mul" else _fma(e, i)
     if i.has("cc"):
         return _carry(e, i)
-    width, sign = _bits(kind), _sign(kind)
+    width, sign = bits_of(kind), _sign(kind)
     a, b = i.operands[1], i.operands[2]
     mad = i.operands[3] if i.opcode == "mad" else None
     if i.has("sat"):
@@ -148,7 +118,7 @@ def _24(e: Emitter, i: Instruction) -> bool:
 def _carry(e: Emitter, i: Instruction) -> bool:
     """Chains of additions over words: `.cc` writes a carry for each lane, addc, subc and madc read it."""
     kind = kind_of(i)
-    width = _bits(kind)
+    width = bits_of(kind)
     if width not in (32, 64):
         return False
     reads_carry = i.opcode.endswith("c")
@@ -187,7 +157,7 @@ def _carry(e: Emitter, i: Instruction) -> bool:
 
 def _float(e: Emitter, i: Instruction, kind: str) -> bool:
     op = i.opcode
-    width = _bits(kind)
+    width = bits_of(kind)
     mode = next((ROUNDING[m] for m in i.modifiers if m in ROUNDING), 0)
     ftz = i.has("ftz")
     wrap = "ftz({})" if ftz else "{}"
@@ -223,7 +193,7 @@ def _float(e: Emitter, i: Instruction, kind: str) -> bool:
 
 def _half(e: Emitter, i: Instruction, kind: str) -> bool:
     op = i.opcode
-    width = _bits(kind)
+    width = bits_of(kind)
     if op in ("min", "max") and i.has("NaN"):
         op += "nan"
     if op not in ("add", "sub", "mul", "min", "max", "minnan", "maxnan") or i.has("xorsign"):
@@ -234,7 +204,7 @@ def _half(e: Emitter, i: Instruction, kind: str) -> bool:
 
 def _fma(e: Emitter, i: Instruction) -> bool:
     kind = kind_of(i)
-    width = _bits(kind) if kind else 0
+    width = bits_of(kind) if kind else 0
     if kind in ("f32", "f64"):
         mode = next((ROUNDING[m] for m in i.modifiers if m in ROUNDING), 0)
         inner = "ftz({})" if i.has("ftz") else "{}"
@@ -250,7 +220,7 @@ def _fma(e: Emitter, i: Instruction) -> bool:
                 ),
             )
         return True
-    if kind in _HALVES:
+    if kind in HALVES:
         name = "fmarelu" if i.has("relu") else "fma"
         e.map(i, f"{name}_{kind}", i.operands[1:], width, f"sat_{kind}({{}})" if i.has("sat") else "{}")
         return True
@@ -265,19 +235,19 @@ def _unary(e: Emitter, i: Instruction) -> bool:
             return False
         e.assign(i, i.operands[0], lambda _: f"~{e.pred(i.operands[1])}")
         return True
-    width = _bits(kind)
+    width = bits_of(kind)
     inner = "ftz({})" if i.has("ftz") and kind == "f32" else "{}"
     if op in ("abs", "neg"):
         if kind in _INTEGERS:
             name = f"{op}_{width}"
-        elif kind in _HALVES:
+        elif kind in HALVES:
             name = f"{op}_{kind.removeprefix('b')}"
         else:
             name = f"{op}_{kind}"
         e.map(i, name, i.operands[1:], width, "{}", inner)
     elif op in ("not", "cnot"):
         e.map(i, f"{op}_{width}", i.operands[1:], width)
-    elif op in ("ex2", "tanh") and kind in _HALVES:
+    elif op in ("ex2", "tanh") and kind in HALVES:
         e.map(i, f"{op}_{kind}", i.operands[1:], width)
     elif op in ("ex2", "lg2", "sin", "cos", "tanh", "rsqrt", "rcp", "sqrt") and kind == "f32":
         mode = next((ROUNDING[m] for m in i.modifiers if m in ROUNDING), 0)
@@ -311,14 +281,14 @@ def _logic(e: Emitter, i: Instruction) -> bool:
         sign = {"and": "&", "or": "|", "xor": "^"}[op]
         e.assign(i, i.operands[0], lambda _: f"{e.pred(i.operands[1])} {sign} {e.pred(i.operands[2])}")
     else:
-        width = _bits(kind)
+        width = bits_of(kind)
         e.map(i, f"{op}_{width}", i.operands[1:], width)
     return True
 
 
 def _shift(e: Emitter, i: Instruction) -> bool:
     kind = kind_of(i)
-    width = _bits(kind)
+    width = bits_of(kind)
     name = f"shl_{width}" if i.opcode == "shl" else f"shr_{_sign(kind)}{width}"
     a, b = i.operands[1], i.operands[2]
     if isinstance(b, Immediate) and 0 <= b.value < width:
@@ -343,7 +313,7 @@ def _by_name(name: Callable[[Instruction, str], str], operand_width: int = 0) ->
 
     def emit(e: Emitter, i: Instruction) -> bool:
         kind = kind_of(i)
-        e.map(i, name(i, kind), i.operands[1:], operand_width or _bits(kind))
+        e.map(i, name(i, kind), i.operands[1:], operand_width or bits_of(kind))
         return True
 
     return emit
@@ -352,7 +322,7 @@ def _by_name(name: Callable[[Instruction, str], str], operand_width: int = 0) ->
 def _count(e: Emitter, i: Instruction) -> bool:
     """popc, clz, bfind: the result is 32 bits whatever the operand is."""
     kind = kind_of(i)
-    width = _bits(kind)
+    width = bits_of(kind)
     name = (
         f"{i.opcode}_{width}"
         if i.opcode in ("popc", "clz")
@@ -376,7 +346,7 @@ def _count(e: Emitter, i: Instruction) -> bool:
 def _field(e: Emitter, i: Instruction) -> bool:
     """bfe and bfi; with constant places they are shifts."""
     kind = kind_of(i)
-    width = _bits(kind)
+    width = bits_of(kind)
     if i.opcode == "bfe":
         a, start, length = i.operands[1:4]
         if (
@@ -426,133 +396,6 @@ def _dp4a(e: Emitter, i: Instruction) -> bool:
     return True
 
 
-def compare(e: Emitter, op: str, kind: str, a: Operand | None, b: Operand | None, *, scalar: bool, ftz: bool = False) -> str:
-    """A mask of the lanes for which the comparison holds."""
-    width = _bits(kind)
-    if op in _COMPARE_UNSIGNED and kind[0] != "f":
-        op, kind = _COMPARE_UNSIGNED[op], f"u{width}"
-    if kind[0] == "b" and kind not in _HALVES:
-        kind = f"u{width}"
-    wrap = "ftz({})" if ftz and kind == "f32" else "{}"
-    parts: list[int | None] = [None] if scalar else list(range({16: 1, 32: 2, 64: 4}[width]))
-    values = [wrap.format(e.src(o, width, p)) for o in (a, b) for p in parts]
-    return f"{op}_{kind}({', '.join(values)})"
-
-
-def _combined(e: Emitter, i: Instruction, text: str) -> str:
-    """With the third operand of setp and set, if there is one."""
-    sign = next(({"and": "&", "or": "|", "xor": "^"}[m] for m in i.modifiers if m in ("and", "or", "xor")), "")
-    return f"({text}) {sign} {e.pred(i.operands[-1])}" if sign else text
-
-
-def _setp(e: Emitter, i: Instruction) -> bool:
-    op = i.modifiers[0]
-    kind = kind_of(i)
-    start = 2 if i.pair else 1
-    a, b = i.operands[start], i.operands[start + 1]
-    if op not in _COMPARISONS:
-        return False
-    first = i.operands[0]
-    if kind in ("f16x2", "bf16x2"):
-        half = kind[:-2]
-        x, y = ((e.src(o, 32, 0), e.src(o, 32, 1)) for o in (a, b))
-        low = f"{op}_{half}(tr16({x[0]}, {x[1]}), tr16({y[0]}, {y[1]}))"
-        high = f"{op}_{half}(tr16({x[0]} >> 16, {x[1]} >> 16), tr16({y[0]} >> 16, {y[1]} >> 16))"
-        e.assign(i, first, lambda _: _combined(e, i, low))
-        if i.pair:
-            e.assign(i, i.operands[1], lambda _: _combined(e, i, high))
-        return True
-    scalar = e.is_uniform(a) and e.is_uniform(b)
-    t = e.temporary()
-    e.put(f"const uint32_t {t} = {compare(e, op, kind, a, b, scalar=scalar, ftz=i.has('ftz'))};")
-    e.assign(i, first, lambda _: _combined(e, i, t))
-    if i.pair:
-        e.assign(i, i.operands[1], lambda _: _combined(e, i, f"~{t}"))
-    return True
-
-
-def _set(e: Emitter, i: Instruction) -> bool:
-    op = i.modifiers[0]
-    if len(i.types) != 2 or op not in _COMPARISONS:
-        return False
-    result, kind = i.types
-    a, b = i.operands[1], i.operands[2]
-    if kind in ("f16x2", "bf16x2"):
-        half = kind[:-2]
-        one = {"f16x2": 0x3C00, "bf16x2": 0x3F80}.get(result, 0xFFFF)
-
-        def pair(p: int | None) -> str:
-            x, y = ((e.src(o, 32, p) if p is not None else f"b32({e.src(o, 32, None)})") for o in (a, b))
-            value = f"(u32)sel({op}_{half}((u16){x}, (u16){y}), b16({one}), b16(0))"
-            return value if p is not None else f"({value})[0]"
-
-        e.assign(i, i.operands[0], pair)
-        return True
-    width = _bits(result)
-    one = {"f32": 0x3F800000, "f16": 0x3C00, "bf16": 0x3F80}.get(result, (1 << width) - 1)
-    scalar = e.is_uniform(a) and e.is_uniform(b)
-    t = e.temporary()
-    e.put(f"const uint32_t {t} = {_combined(e, i, compare(e, op, kind, a, b, scalar=scalar, ftz=i.has('ftz')))};")
-    lanes = 512 // width
-    e.assign(
-        i,
-        i.operands[0],
-        lambda p: (
-            f"sel({t}{f' >> {lanes * p}' if p else ''}, {e.src(Immediate(one), width, p)}, {e.src(Immediate(0), width, p)})"
-        ),
-    )
-    return True
-
-
-def select(e: Emitter, i: Instruction, mask: str, a: Operand | None, b: Operand | None, width: int) -> None:
-    """`a` where the mask is set, else `b`."""
-    lanes = 512 // width
-    e.assign(
-        i, i.operands[0], lambda p: f"sel({mask}{f' >> {lanes * p}' if p else ''}, {e.src(a, width, p)}, {e.src(b, width, p)})"
-    )
-
-
-def _selp(e: Emitter, i: Instruction) -> bool:
-    select(e, i, f"({e.pred(i.operands[3])})", i.operands[1], i.operands[2], _bits(kind_of(i)))
-    return True
-
-
-def _slct(e: Emitter, i: Instruction) -> bool:
-    c = i.operands[3]
-    t = e.temporary()
-    kind = i.types[1]
-    test = compare(e, "ge", kind, c, Immediate(0), scalar=e.is_uniform(c), ftz=i.has("ftz"))
-    e.put(f"const uint32_t {t} = {test};")
-    select(e, i, t, i.operands[1], i.operands[2], _bits(i.types[0]))
-    return True
-
-
-def _testp(e: Emitter, i: Instruction) -> bool:
-    kind, a = kind_of(i), i.operands[1]
-    width = _bits(kind)
-    exponent, fraction = (0x7F800000, 0x7FFFFF) if width == 32 else (0x7FF << 52, (1 << 52) - 1)
-    scalar = e.is_uniform(a)
-    magnitude = e.temporary()
-
-    def test(op: str, value: int) -> str:
-        parts: list[int | None] = [None] if scalar else list(range(width // 16))
-        left = [f"and_{width}({e.src(a, width, p)}, {e.src(Immediate(exponent | fraction), width, p)})" for p in parts]
-        return f"{op}_u{width}({', '.join([*left, *(e.src(Immediate(value), width, p) for p in parts)])})"
-
-    what = next(m for m in i.modifiers if m in ("finite", "infinite", "number", "notanumber", "normal", "subnormal"))
-    text = {
-        "finite": test("lt", exponent),
-        "infinite": test("eq", exponent),
-        "number": test("le", exponent),
-        "notanumber": test("gt", exponent),
-        "normal": f"{test('lt', exponent)} & {test('gt', fraction)}",
-        "subnormal": f"{test('le', fraction)} & {test('ne', 0)}",
-    }[what]
-    e.put(f"const uint32_t {magnitude} = {text};")
-    e.assign(i, i.operands[0], lambda _: magnitude)
-    return True
-
-
 _HANDLERS: dict[str, Callable[[Emitter, Instruction], bool]] = {
     **dict.fromkeys(("add", "sub", "min", "max", "div", "rem"), _binary),
     **dict.fromkeys(("mul", "mad"), _multiply),
@@ -563,7 +406,7 @@ _HANDLERS: dict[str, Callable[[Emitter, Instruction], bool]] = {
     **dict.fromkeys(("and", "or", "xor"), _logic),
     **dict.fromkeys(("shl", "shr"), _shift),
     **dict.fromkeys(("popc", "clz", "bfind"), _count),
-    "brev": _by_name(lambda i, kind: f"brev_{_bits(kind)}"),
+    "brev": _by_name(lambda i, kind: f"brev_{bits_of(kind)}"),
     "sad": _by_name(lambda i, kind: f"sad_{kind}"),
     "copysign": _by_name(lambda i, kind: f"copysign_{kind}"),
     "bmsk": _by_name(lambda i, kind: f"bmsk_{'wrap' if i.has('wrap') else 'clamp'}"),
@@ -573,9 +416,5 @@ _HANDLERS: dict[str, Callable[[Emitter, Instruction], bool]] = {
     "prmt": _prmt,
     "shf": _shf,
     "dp4a": _dp4a,
-    "setp": _setp,
-    "set": _set,
-    "selp": _selp,
-    "slct": _slct,
-    "testp": _testp,
+    **COMPARISONS,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kernelwright.gpu.ptx import Immediate, Instruction, Operand, Register, Symbol
-from kernelwright.gpu.translate.arithmetic import kind_of
+from kernelwright.gpu.translate.comparisons import kind_of
 from kernelwright.gpu.translate.emit import PARTS, Emitter, container
 
 _MODES = {"up": 0, "down": 1, "bfly": 2, "idx": 3}

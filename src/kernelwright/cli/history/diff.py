@@ -48,7 +48,7 @@ def diff_command(
 
 def _side(name: str, place: str | None) -> dict[str, Any]:
     """The kernel behind a name, and its speed where it is known."""
-    from kernelwright.cli.runs import open_store
+    from kernelwright.cli.history.runs import open_store
     from kernelwright.core.kernel import Kernel
 
     if Path(name).exists():

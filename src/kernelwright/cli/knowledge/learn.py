@@ -23,7 +23,7 @@ def learn_command(
     """Learn skills from finished runs."""
     from kernelwright.agents.knowledge import shelf
     from kernelwright.agents.knowledge.learning import propose
-    from kernelwright.cli.runs import open_store
+    from kernelwright.cli.history.runs import open_store
     from kernelwright.judge import Judge
 
     with open_store(store) as opened:

@@ -45,11 +45,11 @@ def show_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Show a run: its steps with their reasons, its best over time, its cost."""
-    from kernelwright.cli.runs import open_store
+    from kernelwright.cli.history.runs import open_store
     from kernelwright.core.errors import ConfigError, StoreError
 
     if table:
-        from kernelwright.cli.table import show_table
+        from kernelwright.cli.history.table import show_table
 
         return show_table(run, mermaid=mermaid, as_json=as_json)
     if not run:

@@ -1,0 +1,1 @@
+"""What the team knows: skills learnt from runs, listed, compared, switched off, installed."""
