@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "tune": ("tune", "tune_command", "Search for a faster variant of a kernel, within a budget."),
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
+    "run": ("run", "run_command", "Run a Triton program on the CPU as compiled for a GPU; check it for errors."),
     "task": ("task", "task_command", "Describe and check a task."),
     "audit": ("audit", "audit_command", "Run the gallery of cheats and honest kernels through the judge."),
     "runs": ("history.runs", "runs_command", "List the runs in the store; forget old ones."),

@@ -6,6 +6,7 @@
 4. `aot`            launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
 5. `emit`         a sketch as a kernel file: `kernel` (launches), `program` (loops and stores), `registers` (reductions, products,
                   scans, sorts), `elements` (on the spot), `lines`, `op_table`; what tile programs share is in compiler/lower
+6. `simulated`    whole Triton programs of others, their PTX executed by `gpu/`; `guards` puts room around tensors for its checks
 """
 
 from __future__ import annotations

@@ -1,0 +1,86 @@
+"""`kernelwright run`: anybody's Triton program on this processor, as compiled for a GPU, with a GPU's errors where asked.
+
+In: a program and its arguments. Out: what the program prints; with --check errors on stderr and exit code 1.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kernelwright.core.errors import KernelFileError, KernelwrightError, ToolMissing
+
+if TYPE_CHECKING:
+    from kernelwright.gpu import Fault
+
+
+def run_command(
+    file: Annotated[Path, typer.Argument(help="A Python program with Triton kernels.", show_default=False)],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="Arguments of the program, after --.", show_default=False)
+    ] = None,
+    target: Annotated[str, typer.Option(help="The CUDA device to compile for; newer than sm_90 means sm_90.")] = "a100",
+    check: Annotated[
+        bool, typer.Option("--check", help="Look for accesses out of bounds, races and the like; exit code 1 if there are any.")
+    ] = False,
+) -> int:
+    """Run a Triton program on the CPU, unmodified, as compiled for a CUDA device.
+
+    Kernels take CPU tensors, and device="cuda" means the CPU. The program runs in this process with your rights: it is trusted and
+    not sandboxed. Without --check a wrong address may crash it."""
+    if file.suffix != ".py":
+        raise KernelFileError(file, "only Python programs (.py) are run")
+    if not file.is_file():
+        raise KernelFileError(file, "there is no such file")
+    os.environ.pop("TRITON_INTERPRET", None)  # the compiler's output is what runs here
+    try:
+        from kernelwright.compiler.backends.triton.simulated import simulated
+    except ImportError as error:
+        raise ToolMissing("Triton", "running Triton programs", "pip install 'kernelwright[triton]'") from error
+    from kernelwright.compiler.offdevice import cuda_api
+
+    with simulated(target, check=check, told=_tell) as simulation:
+        cuda_api.install(asdict(simulation.target))
+        code = _run(file.resolve(), arguments or [])
+    if check:
+        count = len(simulation.faults)
+        print(
+            f"kernelwright: {count or 'no'} {'error' if count == 1 else 'errors'}, {simulation.launches} launches",
+            file=sys.stderr,
+        )
+    return code or (1 if simulation.faults else 0)
+
+
+def _run(file: Path, arguments: list[str]) -> int:
+    """The exit code of the program, run as `python FILE` would."""
+    sys.argv = [str(file), *arguments]
+    sys.path.insert(0, str(file.parent))
+    try:
+        runpy.run_path(str(file), run_name="__main__")
+    except SystemExit as left:
+        if isinstance(left.code, str):
+            print(left.code, file=sys.stderr)
+        return left.code if isinstance(left.code, int) else int(left.code is not None)
+    except KernelwrightError:
+        raise
+    except Exception as error:
+        trace = error.__traceback__
+        while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename != str(file):
+            trace = trace.tb_next
+        traceback.print_exception(error.with_traceback(trace))
+        return 1
+    finally:
+        sys.stdout.flush()
+    return 0
+
+
+def _tell(fault: Fault) -> None:
+    sys.stdout.flush()
+    print(f"kernelwright: {fault.kind}: {fault}", file=sys.stderr, flush=True)
