@@ -45,9 +45,9 @@ def work():
         right = t[0:5, 2:42]
         total = left + right
         gap = left - right
-        row = where(iota(2) <= 0, unsqueeze(total, axis=2), unsqueeze(gap, axis=2))
-        other = where(iota(2) <= 0, unsqueeze(gap * 0.5, axis=2), unsqueeze(total * 0.5, axis=2))
-        both = where(unsqueeze(unsqueeze(iota(2), axis=1), axis=1) < 1, unsqueeze(row, axis=1), unsqueeze(other, axis=1))
+        row = stack([total, gap], axis=2)
+        other = stack([gap * 0.5, total * 0.5], axis=2)
+        both = stack([row, other], axis=1)
         image = reshape(both, [10, 80])
         store(y[i * 2:i * 2 + 10, 0:80], image + reduce_sum(image, axis=1))
 

@@ -146,7 +146,7 @@ def test_a_lowered_kernel_is_told_with_the_stage_and_nothing_that_is_not_known(
     assert "by the roofline alone, not measured" in verdict.reason
     assert verdict.compiled_for is not None
     figures = verdict.compiled_for["ascend910b"]
-    assert (figures.runtime, figures.registers, figures.shared_memory, figures.spills, figures.occupancy) == (
+    assert (figures.stage, figures.registers, figures.shared_memory, figures.spills, figures.occupancy) == (
         "linalg", None, None, None, None,
     )  # fmt: skip
     assert [(kernel.name, kernel.blocks) for kernel in figures.kernels] == [("wave", 4)]
@@ -199,7 +199,7 @@ def test_emitted_masks_are_never_true_by_themselves_and_libdevice_is_found_on_bo
     task = "import torch\n\nclass Model(torch.nn.Module):\n    def forward(self, a, b):\n        return torch.tanh(a @ b)\n\n"
     task += "def get_inputs():\n    return [torch.randn(1, 64), torch.randn(64, 40)]\n\ndef get_init_inputs():\n    return []\n"
     with Drafter() as drafter:
-        kernel = drafter.drafts(JobSpec(Task.from_source(task, path="row.py"), "triton"), 1)[0].kernel
+        kernel = drafter.drafts(JobSpec(Task.from_source(task, path="row.py"), "triton"), 1)[0].kernel.source
     assert "(0 >= 0)" not in kernel
     assert "from triton.language.extra.ascend import libdevice" in kernel
 
