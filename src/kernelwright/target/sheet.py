@@ -101,7 +101,7 @@ class Target:
         files = _sheet_files()
         if name not in files:
             close = difflib.get_close_matches(name, ["cpu", *files], n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            hint = f"; did you mean {close[0]}?" if close else "."
             raise ConfigError(f"there is no target {name!r}{hint} Known are: {', '.join(['cpu', *sorted(files)])}.")
         return read_sheet(files[name])
 

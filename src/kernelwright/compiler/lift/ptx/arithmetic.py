@@ -193,7 +193,6 @@ def _bit_trick(tape: Tape, op: str, a: Held, b: Held, width: int) -> Held | None
         return None
     value = int(constant[0])
     if isinstance(a, Parts):
-        widths = tuple(w.width for w in a.words)
         parts, shift = [], 0
         for part in a.words:
             piece = word(tape.lanes, part.width, value >> shift)
@@ -205,7 +204,6 @@ def _bit_trick(tape: Tape, op: str, a: Held, b: Held, width: int) -> Held | None
             assert isinstance(made, Word)
             parts.append(made)
             shift += 8 * part.width
-        del widths
         return packed(tuple(parts))
     every = (1 << (8 * width)) - 1
     if (op == "and" and value == every) or (op in ("or", "xor") and value == 0):

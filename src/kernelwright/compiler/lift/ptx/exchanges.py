@@ -50,8 +50,7 @@ def _vote(m: Any, item: Instruction) -> None:
         raise Refused(0, "a vote on data is not read")
     value = (p.bits != 0) & m.mask
     groups = m.warp_start
-    first, inverse = np.unique(groups, return_inverse=True)
-    del first
+    _, inverse = np.unique(groups, return_inverse=True)
     votes = np.zeros(inverse.max() + 1, dtype=np.int64)
     asked = np.zeros(inverse.max() + 1, dtype=np.int64)
     np.add.at(votes, inverse, value.astype(np.int64) << m.in_warp)

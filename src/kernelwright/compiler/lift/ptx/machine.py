@@ -89,7 +89,7 @@ class Machine:
             self.mask = self.lane // self.threads < len(some)
             chosen_places = np.array([some[min(int(k), len(some) - 1)] for k in range(together)])
             self.places = chosen_places[self.lane // self.threads]
-            size = self._lay_shared(entry)
+            size = self._lay_shared()
             self.shared = Bytes(together, max(size, 1), self.lane // self.threads)
             self._locals = {}
             self.local = Bytes(self.tape.lanes, max(self._lay_locals(entry), 1), self.lane)
@@ -106,7 +106,7 @@ class Machine:
             self._prepared[function.name] = Prepared(blocks, meeting(blocks), live_at(blocks))
         return self._prepared[function.name]
 
-    def _lay_shared(self, entry: Function) -> int:
+    def _lay_shared(self) -> int:
         """Places of shared variables; the one of open size comes last."""
         at = 0
         self._shared = {}
@@ -117,7 +117,6 @@ class Machine:
             at = -(-at // max(variable.align, 1)) * max(variable.align, 1)
             self._shared[variable.name] = at
             at += variable.size
-        del entry
         return at + self.dynamic
 
     def _lay_locals(self, entry: Function) -> int:
