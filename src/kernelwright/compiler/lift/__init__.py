@@ -7,7 +7,9 @@
 5. `compose`   a whole forward → a sketch that checks
 6. `triton`    reading Triton kernels
 7. `tilelang`  reading TileLang kernels
-8. `cuda`      CUDA-C kernels by what they do: formulas of elements, scheduled by the designer
+8. `cuda`      CUDA-C kernels by what they do
+9. `ptx`       kernels of any language by what they are compiled to
+10. `formulas` what elements are → the graph of a forward → a sketch scheduled by the designer: for `cuda` and `ptx`
 """
 
 from __future__ import annotations

@@ -6,10 +6,8 @@ by its text but by what it does, exactly:
 1. `record`              the emulator runs the file's launches and tells them
 2. `read`                the source: the real preprocessor, then tree-sitter
 3. `block`               blocks of threads run in step with real indices and unknown data (`statements`, `expressions`, `builtins`,
-                         `lanes`, `allocations`, `picked`, `literals`, `scope`); the `tape` keeps only arithmetic on data
-4. `terms`               one element's formula off the tape; sums, maxima, arguments of maxima with all their terms
-5. `general`, `affine`   formulas of sampled elements → one formula of all: addresses fitted as affine, sums as folds over boxes
-6. `values`, `forward`   formulas → the designer's lazy values, with torch's operators in between; the designer schedules the sketch
+                         `lanes`, `allocations`, `picked`, `literals`, `scope`); a tape (lift/formulas) keeps only arithmetic on data
+4. `sources`             several sources and their lines; lift/formulas makes a sketch of what is left
 
 The sketch is run on the same inputs before it is given out: a reading that computes something else is a refusal.
 """
@@ -29,8 +27,9 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
     from kernelwright.compiler.backends.cuda_c import runtime
     from kernelwright.compiler.lift import compose  # noqa: F401
-    from kernelwright.compiler.lift.cuda import forward, record
+    from kernelwright.compiler.lift.cuda import record, sources  # noqa: F401
     from kernelwright.compiler.lift.cuda.read import parser
+    from kernelwright.compiler.lift.formulas import forward
 
     runtime.install(target)
     forward.this_machine()
@@ -49,6 +48,7 @@ def lifted(seen: Seen) -> Any:
     """The sketch of what was seen, a `Lifted`."""
     from kernelwright.compiler.backends.cuda_c import builds
     from kernelwright.compiler.lift.compose import Lifted
-    from kernelwright.compiler.lift.cuda.forward import Sources, sketch_of
+    from kernelwright.compiler.lift.cuda.sources import Sources
+    from kernelwright.compiler.lift.formulas.forward import sketch_of
 
     return Lifted(sketch_of(seen, Sources(seen, builds.SOURCES)), (*seen.trace.notes, *builds.notes()))

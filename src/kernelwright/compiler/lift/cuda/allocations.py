@@ -6,14 +6,15 @@ known by its address, so that a later read finds the value itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kernelwright.compiler.lift.cuda.lanes import chosen, converted
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import FLOATS, SIZES, Tape, Value
+from kernelwright.compiler.lift.formulas.memory import Memory
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import FLOATS, SIZES, Tape, Value
 
 
 @dataclass(frozen=True)
@@ -48,21 +49,6 @@ class Vector:
 
     type: VectorType
     parts: list[Value]
-
-
-@dataclass(eq=False)
-class Memory:
-    """`kind`: global (a tensor), shared (the block's) or local (each lane its own). `type` is the element type of a tensor; the
-    others hold what is put into them, by byte."""
-
-    kind: str
-    name: str
-    type: str = ""
-    size: int = 0
-    tensor: Any = None
-    written: dict[int, int] = field(default_factory=dict)
-    codes: Any = None
-    types: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -270,7 +256,6 @@ __all__ = [
     "FLOATS",
     "Accessor",
     "Element",
-    "Memory",
     "Part",
     "Pointer",
     "PointerType",

@@ -6,34 +6,22 @@ In: the program, a launch, the buffers its pointers lead into. Out: for every te
 
 from __future__ import annotations
 
-import itertools
-import random
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.allocations import Accessor, Memory, Pointer, Slot, fitted
+from kernelwright.compiler.lift.cuda.allocations import Accessor, Pointer, Slot, fitted
 from kernelwright.compiler.lift.cuda.read import Function, Program
-from kernelwright.compiler.lift.cuda.refusal import Refused
 from kernelwright.compiler.lift.cuda.scope import Scope, declared, named_type
 from kernelwright.compiler.lift.cuda.statements import Statements, deduce
-from kernelwright.compiler.lift.cuda.tape import Tape, Value
+from kernelwright.compiler.lift.formulas.memory import Followed, Memory, order_of_blocks
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape, Value
 from kernelwright.compiler.lift.launches import Buffer, Launch, View
 
 SECONDS = 6.0
-MOST_BLOCKS = 400
-
-
-@dataclass
-class Followed:
-    """The tape of a launch, the memories by buffer, and whether every block was run."""
-
-    tape: Tape
-    memories: dict[str, Memory]
-    complete: bool
 
 
 def follow(program: Program, launch: Launch, buffers: Mapping[str, Buffer]) -> Followed:
@@ -86,26 +74,6 @@ def follow(program: Program, launch: Launch, buffers: Mapping[str, Buffer]) -> F
     return Followed(tape, memories, complete)
 
 
-def order_of_blocks(grid: tuple[int, int, int], total: int) -> list[tuple[int, int, int]]:
-    """All blocks of a small grid; else corners and neighbours first, then some at random."""
-    if total <= MOST_BLOCKS:
-        inside = [(x, y, z) for z in range(grid[2]) for y in range(grid[1]) for x in range(grid[0])]
-        if total <= 64:
-            return inside
-    ends = [sorted({0, 1, extent // 2, extent - 1} & set(range(extent))) for extent in grid]
-    first = list(itertools.product(*ends))
-    random.Random(0).shuffle(first)
-    chosen: dict[Any, None] = dict.fromkeys([(0, 0, 0), (grid[0] - 1, grid[1] - 1, grid[2] - 1), *first])
-    draw = random.Random(1)
-    if total <= MOST_BLOCKS:
-        draw.shuffle(inside)
-        chosen.update(dict.fromkeys(inside))
-    else:
-        while len(chosen) < MOST_BLOCKS // 4:
-            chosen[(draw.randrange(grid[0]), draw.randrange(grid[1]), draw.randrange(grid[2]))] = None
-    return list(chosen)
-
-
 def _arguments(machine: Statements, function: Function, launch: Launch, memories: dict[str, Memory], root: Scope) -> Scope:
     scope = Scope(root)
     machine.scope = scope
@@ -122,7 +90,7 @@ def _arguments(machine: Statements, function: Function, launch: Launch, memories
         value: object
         if isinstance(given, View):
             memory = memories[given.buffer]
-            from kernelwright.compiler.lift.cuda.tape import SIZES
+            from kernelwright.compiler.lift.formulas.tape import SIZES
 
             value = Pointer(memory, given.offset * SIZES[memory.type], memory.type)
             if given.shape:

@@ -14,8 +14,8 @@ import numpy as np
 
 from kernelwright.compiler.lift.cuda.allocations import Element, Pointer, Store, Vector, VectorType
 from kernelwright.compiler.lift.cuda.lanes import binary, chosen, converted, negated, two, unary
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import FLOATS, INTS, Value, promoted
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import FLOATS, INTS, Value, promoted
 
 _ONE = (
     "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos "

@@ -28,9 +28,9 @@ from kernelwright.compiler.lift.cuda.lanes import binary, chosen, converted, neg
 from kernelwright.compiler.lift.cuda.literals import literal, numeric_limit
 from kernelwright.compiler.lift.cuda.picked import PickingStore, Temporary, array_of
 from kernelwright.compiler.lift.cuda.read import Node, Program
-from kernelwright.compiler.lift.cuda.refusal import Refused
 from kernelwright.compiler.lift.cuda.scope import Scope, declared, named_type
-from kernelwright.compiler.lift.cuda.tape import Tape, Value
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape, Value
 
 Closure = Callable[[], Any]
 FIELDS = {"x": 0, "y": 1, "z": 2, "w": 3}

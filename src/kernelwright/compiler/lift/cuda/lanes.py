@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import FLOATS, Tape, Value, promoted, rounded
+from kernelwright.compiler.lift.formulas.functions import function
+from kernelwright.compiler.lift.formulas.tape import FLOATS, Tape, Value, promoted, rounded
 
 COMPARE = {"==": "eq", "!=": "ne", "<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 ARITHMETIC = {
@@ -173,9 +172,9 @@ def unary(tape: Tape, op: str, type: str, a: Value) -> Value:
             type,
             rounded(
                 type,
-                _function(op)(np.asarray(a.known, dtype=np.float64))
+                function(op)(np.asarray(a.known, dtype=np.float64))
                 if isinstance(a.known, np.ndarray)
-                else float(_function(op)(float(a.known))),
+                else float(function(op)(float(a.known))),
             ),
         )
     if op == "neg":
@@ -184,25 +183,6 @@ def unary(tape: Tape, op: str, type: str, a: Value) -> Value:
         type = "f32"
     result = "bool" if op in ("isnan", "isinf") else type
     return Value(result, codes=tape.emit(op, result, _as(tape, a, type)))
-
-
-def _function(op: str) -> Callable[[Any], Any]:
-    table: dict[str, Any] = {
-        "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
-        "sqrt": np.sqrt, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh,
-        "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc,
-        "round": np.round, "abs": np.abs, "rsqrt": lambda x: 1.0 / np.sqrt(x), "reciprocal": lambda x: 1.0 / x,
-        "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc), "isnan": np.isnan, "isinf": np.isinf,
-        "sigmoid": lambda x: 1.0 / (1.0 + np.exp(-x)),
-    }  # fmt: skip
-    if op not in table:
-        raise Refused(0, f"{op} of a constant is not read")
-
-    def quiet(x: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return table[op](x)
-
-    return quiet
 
 
 def two(tape: Tape, op: str, type: str, a: Value, b: Value) -> Value:

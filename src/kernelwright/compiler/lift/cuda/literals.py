@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from kernelwright.compiler.lift.cuda.allocations import size_of
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import FLOATS, Value
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import FLOATS, Value
 
 
 def literal(text: str, line: int) -> Value:

@@ -13,8 +13,8 @@ import numpy as np
 
 from kernelwright.compiler.lift.cuda.allocations import Pointer, Slot, Store, VectorType, size_of
 from kernelwright.compiler.lift.cuda.lanes import binary
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape, Value
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape, Value
 
 
 class PickingStore(Store):

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.compiler.lift.formulas.refusal import Refused
 
 
 class Node:

@@ -7,7 +7,7 @@ from typing import Any
 
 from kernelwright.compiler.lift.cuda.allocations import PointerType, VectorType
 from kernelwright.compiler.lift.cuda.read import Node, Program
-from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.compiler.lift.formulas.refusal import Refused
 
 SCALARS = {
     "float": "f32", "double": "f64", "int": "i32", "unsigned": "u32", "unsigned int": "u32", "uint": "u32", "long": "i64",

@@ -16,9 +16,9 @@ from kernelwright.compiler.lift.cuda.allocations import Pointer, PointerType, Sl
 from kernelwright.compiler.lift.cuda.expressions import Expressions
 from kernelwright.compiler.lift.cuda.lanes import binary, converted, negated
 from kernelwright.compiler.lift.cuda.read import Function, Node
-from kernelwright.compiler.lift.cuda.refusal import Refused
 from kernelwright.compiler.lift.cuda.scope import Scope, declared, named_type
-from kernelwright.compiler.lift.cuda.tape import Value
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Value
 
 MOST_STEPS = 3_000_000
 """Statements that one block may take; a block that does more is too long to be read this way."""

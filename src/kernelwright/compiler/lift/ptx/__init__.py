@@ -2,7 +2,7 @@
 
 Whatever language a kernel was written in, its compiler leaves PTX. It is executed here with real integers and unknown data: tiles, shared
 memory, shuffles, vectors, templates, macros and tensor-core fragments only move values about and leave no trace on the tape
-(lift/cuda/tape.py). What remains is arithmetic on elements of the inputs; `terms`, `general` and `forward` beside it take it from there.
+(lift/formulas/tape.py). What remains is arithmetic on elements of the inputs, which lift/formulas takes from there.
 
 1. `words`         what a register holds: known bits, codes of the tape, or narrower parts of both
 2. `memory`        tensors, shared memory and memory of a thread

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape
+from kernelwright.compiler.lift.formulas import functions
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape
 from kernelwright.compiler.lift.ptx.words import (
     Held,
     Parts,
@@ -322,13 +323,6 @@ def two(tape: Tape, op: str, type: str, a: Held, b: Held) -> Word:
     return emitted(tape, name, type, type_bytes(type), known, (a, b), (type, type))
 
 
-_ONE: dict[str, Callable[[Any], Any]] = {
-    "neg": np.negative, "abs": np.abs, "exp2": np.exp2, "exp": np.exp, "log2": np.log2, "log": np.log, "sqrt": np.sqrt, "sin": np.sin,
-    "cos": np.cos, "tanh": np.tanh, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.round,
-    "rsqrt": lambda x: 1 / np.sqrt(x), "reciprocal": lambda x: 1 / x,
-}  # fmt: skip
-
-
 def function(tape: Tape, op: str, type: str, a: Held) -> Word:
     """A function of one number, by the sketch's name."""
     type = tape_type(type)
@@ -336,14 +330,7 @@ def function(tape: Tape, op: str, type: str, a: Held) -> Word:
     lanes = unknown(a)
     known: Any = np.zeros(tape.lanes, dtype=np.uint64)
     if lanes is None or not lanes.all():
-        if op not in _ONE:
-            from kernelwright.compiler.lift.cuda.lanes import _function
-
-            with np.errstate(all="ignore"):
-                known = from_float(_function(op)(floats(a, type).astype(np.float64)), type)
-        else:
-            with np.errstate(all="ignore"):
-                known = from_float(_ONE[op](floats(a, type)), type)
+        known = from_float(functions.function(op)(floats(a, type)), type)
     if lanes is None:
         return Word(width, known)
     codes = tape.emit(op, type, number_codes(tape, a, type))

@@ -1,7 +1,7 @@
 """One launch followed: blocks of its PTX run on the tape, as many as the time allows.
 
-In: a module, the entry, the launch's grid and arguments, the buffers that its pointers lead into. Out: as `cuda.block.follow`: the tape and
-for every tensor that was written the code of each element.
+In: a module, the entry, the launch's grid and arguments, the buffers that its pointers lead into. Out: `Followed`: the tape and for
+every tensor that was written the code of each element.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.block import Followed, order_of_blocks
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape
+from kernelwright.compiler.lift.formulas.memory import Followed, order_of_blocks
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape
 from kernelwright.compiler.lift.launches import Buffer, View
 from kernelwright.compiler.lift.ptx.machine import Machine
 from kernelwright.compiler.lift.ptx.memory import Global

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape
 from kernelwright.compiler.lift.ptx import exchanges, numbers, transfers  # noqa: F401  (they fill the table of instructions)
 from kernelwright.compiler.lift.ptx.arithmetic import chosen, inverted, predicate_logic, unknown
 from kernelwright.compiler.lift.ptx.flow import Block, blocks_of, live_at, meeting

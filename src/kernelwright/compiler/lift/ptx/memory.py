@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.allocations import Memory
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import SIZES, Tape
+from kernelwright.compiler.lift.formulas.memory import Memory
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import SIZES, Tape
 from kernelwright.compiler.lift.launches import Buffer, View
 from kernelwright.compiler.lift.ptx.words import Held, Parts, Word, codes_of, from_float, full, merged, split
 

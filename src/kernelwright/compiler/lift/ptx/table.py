@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.compiler.lift.ptx import arithmetic as on
 from kernelwright.compiler.lift.ptx.words import Held, Word, full, packed, split
 from kernelwright.gpu.ptx import Instruction, Vector, type_bytes

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.compiler.lift.ptx import arithmetic as on
 from kernelwright.compiler.lift.ptx import warp
 from kernelwright.compiler.lift.ptx.memory import LOCAL, SHARED

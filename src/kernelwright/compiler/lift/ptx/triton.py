@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
-from kernelwright.compiler.lift.cuda.block import Followed
-from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.compiler.lift.formulas.memory import Followed
+from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.compiler.lift.launches import Buffer, Launch, View
 from kernelwright.compiler.lift.ptx.follow import Started, follow
 from kernelwright.gpu.ptx import parse

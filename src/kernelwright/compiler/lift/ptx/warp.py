@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape
 from kernelwright.compiler.lift.ptx.arithmetic import converted, tape_type
 from kernelwright.compiler.lift.ptx.words import Held, Parts, Word, as_float, codes_of, from_float, packed, split
 from kernelwright.gpu.ptx import type_bytes

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape
 
 FLOATS: dict[str, Any] = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
 _FULL = {width: np.uint64((1 << (8 * width)) - 1) for width in (1, 2, 4, 8)}

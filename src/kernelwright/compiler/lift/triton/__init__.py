@@ -23,7 +23,7 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     from kernelwright.compiler.lift import compose  # noqa: F401
-    from kernelwright.compiler.lift.cuda import forward
+    from kernelwright.compiler.lift.formulas import forward
     from kernelwright.compiler.lift.ptx import triton as compiled
     from kernelwright.compiler.lift.triton import front, reader, record  # noqa: F401
     from kernelwright.compiler.offdevice import redirect
@@ -45,7 +45,7 @@ def context(*, calling: bool) -> Any:
 def lifted(seen: Seen) -> Any:
     """The sketch of what was seen, a `Lifted`: by the program's text where that is read, else by running what it is compiled to."""
     from kernelwright.compiler.lift.compose import Lifted, compose
-    from kernelwright.compiler.lift.cuda.forward import sketch_of
+    from kernelwright.compiler.lift.formulas.forward import sketch_of
     from kernelwright.compiler.lift.ptx.triton import Compiled
     from kernelwright.compiler.lift.triton import record
 

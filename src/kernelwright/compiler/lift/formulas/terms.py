@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.allocations import Memory
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.tape import Tape
+from kernelwright.compiler.lift.formulas.memory import Memory
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.tape import Tape
 
 NEUTRAL: dict[str, float] = {"sum": 0.0, "max": -math.inf, "min": math.inf, "prod": 1.0}
 MOST_NODES = 1_500_000

@@ -16,9 +16,9 @@ from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord, number_coord
 from kernelwright.compiler.graph.values import Value
-from kernelwright.compiler.lift.cuda.affine import Affine
-from kernelwright.compiler.lift.cuda.general import NEUTRAL, Apply, Const, Fold, Form, Gather, Piece, Position, Read, reads
-from kernelwright.compiler.lift.cuda.refusal import Refused
+from kernelwright.compiler.lift.formulas.affine import Affine
+from kernelwright.compiler.lift.formulas.general import NEUTRAL, Apply, Const, Fold, Form, Gather, Piece, Position, Read, reads
+from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.core.dtypes import FLOATS, promoted
 from kernelwright.sketch.index import rejoined
 from kernelwright.sketch.nodes import DType

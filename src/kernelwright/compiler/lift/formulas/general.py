@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.cuda.affine import Affine, Space
-from kernelwright.compiler.lift.cuda.refusal import Refused
-from kernelwright.compiler.lift.cuda.terms import NEUTRAL, Term, terms_of
+from kernelwright.compiler.lift.formulas.affine import Affine, Space
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.terms import NEUTRAL, Term, terms_of
 from kernelwright.compiler.lift.launches import Buffer
 
 MOST_WORK = 40_000

@@ -1,7 +1,7 @@
 """A whole forward: launches followed one after another, torch's operators between them by the designer's own rules.
 
-In: what was seen of a call, and the CUDA sources. Out: a sketch, assembled by the designer of the graph of lazy values that forward
-computes, and run on the same inputs: one that computes something else was read wrongly.
+In: what was seen of a call, and how to follow its launches. Out: a sketch, assembled by the designer of the graph of lazy
+values that forward computes, and run on the same inputs: one that computes something else was read wrongly.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import random
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 from torch.utils import _pytree as pytree
 
-from kernelwright.compiler.backends.cuda_c import inline
 from kernelwright.compiler.frontend.capture import plain_tree
 from kernelwright.compiler.frontend.operators import Result, find
 from kernelwright.compiler.graph import build as b
@@ -24,14 +23,12 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.coords import number_coord, unflatten
 from kernelwright.compiler.graph.values import Value
-from kernelwright.compiler.lift.cuda.affine import Space
-from kernelwright.compiler.lift.cuda.allocations import Memory
-from kernelwright.compiler.lift.cuda.block import Followed, follow
-from kernelwright.compiler.lift.cuda.general import Form, Generaliser
-from kernelwright.compiler.lift.cuda.read import read
-from kernelwright.compiler.lift.cuda.refusal import Refused, place
-from kernelwright.compiler.lift.cuda.terms import Term, Terms
-from kernelwright.compiler.lift.cuda.values import Builder
+from kernelwright.compiler.lift.formulas.affine import Space
+from kernelwright.compiler.lift.formulas.general import Form, Generaliser
+from kernelwright.compiler.lift.formulas.graph import Builder
+from kernelwright.compiler.lift.formulas.memory import Followed, Memory
+from kernelwright.compiler.lift.formulas.refusal import Refused
+from kernelwright.compiler.lift.formulas.terms import Term, Terms
 from kernelwright.compiler.lift.launches import Copy, Fill, Launch, Operation, Seen, View
 from kernelwright.compiler.schedule.assemble import assemble
 from kernelwright.sketch import nodes
@@ -79,48 +76,6 @@ def _checked(seen: Seen, follow: Follow) -> nodes.Sketch:
         if reason:
             raise Refused(0, f"read wrongly: output {number} of the sketch is not what the kernel computes ({reason})")
     return sketch
-
-
-class Sources:
-    """The launches of CUDA sources, followed by their text."""
-
-    def __init__(self, seen: Seen, sources: Sequence[tuple[str, tuple[str, ...]]]) -> None:
-        self.buffers, self.file = seen.trace.buffers, seen.source
-        self.programs = [read(text, flags) for text, flags in sources]
-        self.texts = [text for text, _ in sources]
-
-    def __call__(self, launch: Launch) -> Followed:
-        """What a launch writes."""
-        number = self._program(launch)
-        try:
-            return follow(self.programs[number], launch, self.buffers)
-        except Refused as refused:
-            raise self._placed(self._headed(refused, number, launch), launch, self.texts[number]) from None
-
-    def _headed(self, refused: Refused, number: int, launch: Launch) -> Refused:
-        if refused.line:
-            return refused
-        head = self.programs[number].functions[str(launch.kernel)][0].line
-        return Refused(head, f"{launch.name}: {refused.reason}")
-
-    def refused(self, refused: Refused, launch: Launch) -> Refused:
-        """A refusal about what a kernel computes, at the head of its function."""
-        number = self._program(launch)
-        return self._placed(self._headed(refused, number, launch), launch, self.texts[number])
-
-    def _placed(self, refused: Refused, launch: Launch, cuda: str) -> Refused:
-        """The same, with the line of the author's file. Lines count from the start of each text that an extension is built of."""
-        pieces = sorted(cuda.split(inline.MARK), key=lambda piece: not ("__global__" in piece and str(launch.kernel) in piece))
-        found = next((line for piece in pieces if (line := place(refused.line, piece, self.file))), 0)
-        if refused.line and not found:
-            return Refused(0, f"{refused.reason} (line {refused.line} of its CUDA source)")
-        return Refused(found, refused.reason)
-
-    def _program(self, launch: Launch) -> int:
-        for number, program in enumerate(self.programs):
-            if str(launch.kernel) in program.functions:
-                return number
-        raise Refused(0, f"the kernel {launch.name} is not in the sources")
 
 
 class Forward:
