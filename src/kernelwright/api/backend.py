@@ -14,6 +14,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -21,6 +22,7 @@ from torch.fx import GraphModule
 
 from kernelwright.api import libraries
 from kernelwright.api.explanation import Record, new_record
+from kernelwright.api.load import quiet_now
 from kernelwright.api.program import Program
 from kernelwright.api.race import race
 from kernelwright.core.errors import ConfigError
@@ -163,14 +165,15 @@ class Served:
             return
         note = cache_folder("graphs") / f"{self.program.key}.json"
         found = _kept(note)
-        if found is None:
+        if found is None or (not found["quiet"] and quiet_now()):
             outcome = race(lambda: self.eager(*self._own(args)), lambda: self.compiled(*self._own(args)))
-            found = {"gain": outcome.gain, "low": outcome.low, "high": outcome.high, "eager": outcome.eager, "won": outcome.won}
-            libraries.write(note, json.dumps(found))
+            if found is None or outcome.quiet:
+                found = {**asdict(outcome), "won": outcome.won}
+                libraries.write(note, json.dumps(found))
         self.record.gain, self.record.low, self.record.high = found["gain"], found["low"], found["high"]
         self.record.eager, self.record.used = found["eager"], found["won"]
-        if not found["won"]:
-            self.record.why = "no faster than eager as a whole"
+        busy = "" if found["quiet"] else ", on a busy machine"
+        self.record.why = f"no faster than eager as a whole{busy}" if not found["won"] else busy.removeprefix(", ")
         self._settle(self.compiled if found["won"] else self.eager)
 
     def _own(self, args: Sequence[Any]) -> list[Any]:
@@ -189,7 +192,7 @@ def _copied(value: Any) -> Any:
 def _kept(note: Any) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads(note.read_text())
-        return found if {"gain", "low", "high", "eager", "won"} <= set(found) else None
+        return found if {"gain", "low", "high", "eager", "won", "quiet"} <= set(found) else None
     except (OSError, ValueError):
         return None
 

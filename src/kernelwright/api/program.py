@@ -224,7 +224,7 @@ class _Making:
     def _wins(self, extract: Extract) -> bool:
         """A product that was let in at a little less than a library's speed must not stay alone."""
         finding = self._finding(extract)
-        return finding.used and (not self.raced or finding.low > 1.0)
+        return finding.used and finding.won
 
     def _given_up(self, extract: Extract) -> set[Node]:
         """Which nodes of a piece that is not used go to eager, so that the rest may try again."""

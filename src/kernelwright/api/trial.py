@@ -1,7 +1,7 @@
 """A piece on trial: designed, built, held against eager on real inputs, raced; the finding is kept for the next process.
 
 In: a piece's graph. Out: `Trial`, whose `finding` says who runs it and why. Designs come one after the other, builds run beside them, and
-what is raced runs alone.
+what is raced runs alone. A race that was run on a busy machine is run again by the next process that finds the machine quiet.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from torch.fx import GraphModule
 
 from kernelwright.api import libraries
 from kernelwright.api.bounds import complaint, tensors
+from kernelwright.api.load import quiet_now
 from kernelwright.api.piece import Piece, Recipe, build, design, identity
 from kernelwright.api.race import race
 from kernelwright.core.errors import KernelwrightError
@@ -40,6 +41,10 @@ class Finding:
     recipe: Recipe | None = None
     seconds: float = 0.0
     """What it took to find this out."""
+    quiet: bool = True
+    """Whether the machine did nothing else meanwhile."""
+    won: bool = True
+    """Whether it is faster alone, too."""
 
 
 @dataclass
@@ -51,6 +56,8 @@ class Trial:
     finding: Finding | None = None
     raced: bool = True
     strides: list[tuple[int, ...] | None] = field(default_factory=list)
+    doubted: Finding | None = None
+    """What was found on a busy machine; it holds where a new race is no better."""
     _built: Future[Recipe] | None = None
     _began: float = 0.0
 
@@ -61,11 +68,16 @@ class Trial:
         """A trial, already decided where a process of this machine has left its finding. One that is not `raced` is used if right.
         `strides` has those of results that the caller of the whole graph sees, where they are not row-major."""
         key = libraries.digest(identity(graph, inputs), strides, raced)
-        return cls(graph, key, _read(key), raced=raced, strides=strides)
+        found = _read(key)
+        if found is not None and not found.quiet and found.recipe is not None and quiet_now():
+            return cls(graph, key, None, raced=raced, strides=strides, doubted=found)
+        return cls(graph, key, found, raced=raced, strides=strides)
 
     def begin(self, inputs: Sequence[Any], pool: ThreadPoolExecutor) -> None:
         """Designs now and builds beside; only shapes of the inputs matter."""
         self._began = time.monotonic()
+        if self.doubted is not None:
+            return
         try:
             library = design(self.graph, inputs)
         except KernelwrightError as error:
@@ -90,6 +102,10 @@ class Trial:
         return Piece(self.finding.recipe, self.strides)
 
     def _judged(self, inputs: Sequence[Any], least: float) -> Finding:
+        if self.doubted is not None:
+            assert self.doubted.recipe is not None
+            found = self._raced(inputs, least, self.doubted.recipe)
+            return found if found.quiet else self.doubted
         assert self._built is not None
         try:
             recipe = self._built.result()
@@ -102,10 +118,26 @@ class Trial:
             return Finding(False, why=f"not right: {wrong}", recipe=recipe)
         if not self.raced:
             return Finding(True, recipe=recipe)
+        return self._raced(inputs, least, recipe)
+
+    def _raced(self, inputs: Sequence[Any], least: float, recipe: Recipe) -> Finding:
+        piece, eager = Piece(recipe, self.strides), self.graph.forward
         outcome = race(lambda: eager(*inputs), lambda: piece(*inputs), seconds=0.15)
         used = outcome.won if least >= 1 else outcome.gain >= least
         why = "" if used else "no faster than eager"
-        return Finding(used, outcome.eager, outcome.gain, outcome.low, outcome.high, why, recipe=recipe)
+        if not outcome.quiet:
+            why = f"{why or 'faster in every race'}, on a busy machine"
+        return Finding(
+            used,
+            outcome.eager,
+            outcome.gain,
+            outcome.low,
+            outcome.high,
+            why,
+            recipe=recipe,
+            quiet=outcome.quiet,
+            won=outcome.won,
+        )
 
     def _settle(self, finding: Finding) -> None:
         finding.seconds = time.monotonic() - self._began
