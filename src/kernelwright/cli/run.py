@@ -1,13 +1,17 @@
-"""`kernelwright run`: anybody's Triton program on this processor, as compiled for a GPU, with a GPU's errors where asked.
+"""`kernelwright run`: anybody's Triton or CUDA program on this processor, as compiled for a GPU, with a GPU's errors where asked.
 
 In: a program and its arguments. Out: what the program prints; with --check errors on stderr and exit code 1.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import runpy
+import signal
+import subprocess
 import sys
+import tempfile
 import traceback
 from dataclasses import asdict
 from pathlib import Path
@@ -15,14 +19,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.core.errors import KernelFileError, KernelwrightError, ToolMissing
+from kernelwright.core.errors import GpuError, KernelFileError, KernelwrightError, ToolMissing
 
 if TYPE_CHECKING:
     from kernelwright.gpu import Fault
 
 
 def run_command(
-    file: Annotated[Path, typer.Argument(help="A Python program with Triton kernels.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A Python program with Triton kernels, or a CUDA program (.cu).", show_default=False)
+    ],
     arguments: Annotated[
         list[str] | None, typer.Argument(help="Arguments of the program, after --.", show_default=False)
     ] = None,
@@ -31,14 +37,16 @@ def run_command(
         bool, typer.Option("--check", help="Look for accesses out of bounds, races and the like; exit code 1 if there are any.")
     ] = False,
 ) -> int:
-    """Run a Triton program on the CPU, unmodified, as compiled for a CUDA device.
+    """Run a Triton or CUDA program on the CPU, unmodified, as compiled for a CUDA device.
 
-    Kernels take CPU tensors, and device="cuda" means the CPU. The program runs in this process with your rights: it is trusted and
-    not sandboxed. Without --check a wrong address may crash it."""
-    if file.suffix != ".py":
-        raise KernelFileError(file, "only Python programs (.py) are run")
+    Triton kernels take CPU tensors, and device="cuda" means the CPU; a .cu file is compiled whole by nvcc. The program runs with your
+    rights: it is trusted and not sandboxed. Without --check a wrong address may crash it."""
+    if file.suffix not in (".py", ".cu"):
+        raise KernelFileError(file, "only Python programs (.py) and CUDA programs (.cu) are run")
     if not file.is_file():
         raise KernelFileError(file, "there is no such file")
+    if file.suffix == ".cu":
+        return _run_cuda(file, target, check, arguments or [])
     os.environ.pop("TRITON_INTERPRET", None)  # the compiler's output is what runs here
     try:
         from kernelwright.compiler.backends.triton.simulated import simulated
@@ -56,6 +64,31 @@ def run_command(
             file=sys.stderr,
         )
     return code or (1 if simulation.faults else 0)
+
+
+def _run_cuda(file: Path, target: str, check: bool, arguments: list[str]) -> int:
+    """Compile a CUDA program and run it in a process of its own, where it may exit and crash as it likes."""
+    from kernelwright.compiler.offdevice import cuda_build
+    from kernelwright.target.sheet import Target
+
+    sheet = Target.load(target)
+    if sheet.kind != "cuda":
+        raise GpuError(f"{target} is no CUDA target: PTX is what is executed; name one such as a100 or h100")
+    with tempfile.TemporaryDirectory(prefix="kernelwright-cuda-") as work:
+        described = asdict(sheet)
+        arch = cuda_build.architecture(described)
+        try:
+            program = cuda_build.build([file], Path(work) / file.stem, arch=arch, flags=[f"-I{file.parent}"])
+        except GpuError as error:
+            raise KernelFileError(file, str(error)) from None
+        setting = json.dumps({"target": described, "check": check, "cudart": str(cuda_build.cudart())})
+        module = "kernelwright.compiler.offdevice.cuda_program"
+        done = subprocess.run([sys.executable, "-m", module, setting, str(program), *arguments], check=False)
+    if done.returncode < 0:
+        name = signal.Signals(-done.returncode).name
+        print(f"kernelwright: {file} was stopped by {name}; --check says where kernels go wrong", file=sys.stderr)
+        return 1
+    return done.returncode
 
 
 def _run(file: Path, arguments: list[str]) -> int:

@@ -75,6 +75,15 @@ def runtime_folder() -> Path:
     return folder
 
 
+def compile_library(arguments: list[str], folder: str, name: str) -> Path:
+    """A library of the host side, built by `arguments` where it is not there yet."""
+    place = _root() / folder / name
+    if not place.exists():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _compile(arguments, place)
+    return place
+
+
 def _root() -> Path:
     return cache_folder() / "gpu"
 

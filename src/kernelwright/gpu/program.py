@@ -90,6 +90,14 @@ class Memory:
                 found.append((begin, end))
         return found
 
+    def find(self, address: int) -> tuple[int, int, str] | None:
+        """Begin, size and name of the allocation in which an address lies."""
+        at = bisect.bisect_right(self._begins, address) - 1
+        if at < 0 or address >= self._ends[self._begins[at]]:
+            return None
+        begin = self._begins[at]
+        return begin, self._ends[begin] - begin, self._names[begin]
+
     def describe(self, address: int) -> str:
         """Where an address is, seen from the nearest allocation."""
         at = bisect.bisect_right(self._begins, address) - 1
