@@ -22,6 +22,7 @@ from kernelwright.core.errors import ConfigError
 LONGEST = 200
 """Turns; no run that is of use has so many."""
 WALKS = 400
+ENDLESS = "a run may never end"
 ALLOWANCES = (Allowance(1, 2, 2, 1, 1), Allowance(3, 1, 1, 2, 2), Allowance(0, 0, 0, 0, 0))
 
 SKETCHES = (Kind.unreadable, Kind.declined, *FAULTY_SKETCH, Kind.proved, Kind.wrong, Kind.build_failed, Kind.correct)
@@ -63,7 +64,7 @@ class Walk:
             if missing := impossible(turns, decision):
                 return f"{self.table.path}: row {decision.rule!r} says {decision.move}, but {missing} (after {_told(turns)})"
             if len(turns) >= LONGEST:
-                return f"{self.table.path}: a run may never end (… {_told(turns[-6:])})"
+                return f"{self.table.path}: {ENDLESS} (… {_told(turns[-6:])})"
             if decision.move is Move.design and not (
                 turns and turns[-1].move is Move.design and turns[-1].kind is Kind.unreadable
             ):
@@ -120,6 +121,8 @@ def dead_ends(table: Table) -> list[str]:
     for allowance, pick in itertools.product(ALLOWANCES, _picks()):
         if fault := Walk(table, allowance, pick, used).fault():
             found.setdefault(fault.split(" (")[0], fault)
+            if ENDLESS in fault:  # the walks that remain would hardly end either, each at its longest
+                break
     idle = [row.name for row in table.groups[FIRST] if row.name not in used and not set(row.when) & UNTRIED]
     return list(found.values()) or [
         f"{table.path}: nothing leads to row {name!r}; a row above it answers first" for name in idle
