@@ -60,6 +60,7 @@ def run(stage: Stage, script: Script, effort: Effort) -> list[str]:
     return [kind for kind in kinds(record) if kind not in ("choose", "judged", "start", "seed")]
 
 
+@pytest.mark.slow
 def test_a_failed_improvement_is_repaired_and_mentioned_and_a_gain_renews_what_may_be_tried(
     stage: Stage, speeds: Callable[..., None]
 ) -> None:

@@ -58,6 +58,7 @@ def learn(folder: Path, capsys: pytest.CaptureFixture[str], *more: str) -> list[
     return found
 
 
+@pytest.mark.slow
 def test_a_run_teaches_its_gain_and_its_fix_and_the_judge_accepts_the_example(
     home: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -93,9 +93,17 @@ def test_a_search_may_choose_the_copy_and_is_told() -> None:
     assert kept_bytes(kernel) == 320 * 176 * 4
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=["floats", "doubles"])
 @pytest.mark.parametrize(
-    ("rows", "columns", "terms"), [(70, 301, 83), (130, 64, 700), (64, 640, 3), (13, 15, 100), (300, 33, 64)]
+    "dtype", [torch.float32, pytest.param(torch.float64, marks=pytest.mark.slow)], ids=["floats", "doubles"]
+)
+@pytest.mark.parametrize(
+    ("rows", "columns", "terms"),
+    [
+        (70, 301, 83),
+        (64, 640, 3),
+        (13, 15, 100),
+        *(pytest.param(*extents, marks=pytest.mark.slow) for extents in ((130, 64, 700), (300, 33, 64))),
+    ],
 )
 def test_products_that_pack_by_strips(rows: int, columns: int, terms: int, dtype: torch.dtype) -> None:
     """Odd extents: strips that end early, few rows, sums that are no whole line; as they are and with operands exchanged."""
