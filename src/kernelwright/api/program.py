@@ -213,6 +213,8 @@ class _Making:
                 trial.begin(extract.fakes, self.pool)
                 if trial.finding is None:
                     due[extract] = trial
+        for trial in due.values():
+            trial.wait()  # compilers beside a race would be the load that it must not be run under
         if due:
             _Walk(self.source, [e for e in extracts if e in due], due, least).run(*self.args)
 

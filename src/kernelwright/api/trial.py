@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,11 @@ class Trial:
             self._settle(Finding(False, why=f"the designer failed: {type(error).__name__}: {str(error)[:120]}"))
         else:
             self._built = pool.submit(build, library)
+
+    def wait(self) -> None:
+        """Until the build is over, however it ends."""
+        if self._built is not None:
+            wait([self._built])
 
     def judge(self, inputs: Sequence[Any], *, least: float = 1.0) -> Finding:
         """Held against eager and raced on these inputs. Used where it is faster beyond doubt; `least` below 1 lets in what may lose a

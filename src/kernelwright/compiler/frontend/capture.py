@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from kernelwright.compiler.frontend.aten_graph import Recorded, recorded
 from kernelwright.compiler.frontend.constants import collapsed, recognised
 from kernelwright.compiler.frontend.duplicates import merge_duplicates
 from kernelwright.compiler.graph import build as b
@@ -40,12 +41,16 @@ def dtype_of(dtype: torch.dtype) -> DType:
 
 def exported(
     model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None
-) -> torch.export.ExportedProgram:
+) -> torch.export.ExportedProgram | Recorded:
     """The module as an ATen graph, with everything decomposed that no rule of ours wants whole."""
     import torch
 
     from kernelwright.compiler.frontend.operators import find
 
+    functional = recorded(model, _kept, find)
+    if functional is not None:
+        merge_duplicates(functional.graph)
+        return functional
     with warnings.catch_warnings(), torch.no_grad(), _attributes_as_buffers(model):
         warnings.simplefilter("ignore")
         try:
@@ -124,7 +129,7 @@ class Builder:
     """Walks an exported program once."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram, track: str, drawn: frozenset[str], kernels_are_calls: bool
+        self, program: torch.export.ExportedProgram | Recorded, track: str, drawn: frozenset[str], kernels_are_calls: bool
     ) -> None:
         self.program = program
         self.kernels_are_calls = kernels_are_calls
