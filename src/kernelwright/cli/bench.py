@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from kernelwright.cli import options
 from kernelwright.core.errors import ConfigError
 from kernelwright.core.plugins import DEFAULT_LANGUAGE
 
@@ -44,6 +45,7 @@ def bench_command(
     shard: Annotated[str, typer.Option(help="I/N: the I-th of N equal parts, evenly spread.")] = "",
     kernels: Annotated[Path | None, typer.Option(help="Judge the kernels of this folder instead of making some.")] = None,
     contenders: Annotated[str, typer.Option(help="What to time against, with commas; eager always is.")] = ",".join(CONTENDERS),
+    dynamic: options.Dynamic = None,
     max_reference_seconds: Annotated[float, typer.Option(min=0.001, help="References slower than this are not run.")] = 5.0,
     scale: Annotated[float, typer.Option(min=0.001, max=1.0, help="Multiply every size of a task by this.")] = 1.0,
     jobs: Annotated[int, typer.Option(min=1, help="Tasks at a time; only one of them is timed.")] = 1,
@@ -54,13 +56,16 @@ def bench_command(
 ) -> int:
     """Make, judge and time a kernel for every task of a suite, and report."""
     from kernelwright.core.effort import preset
+    from kernelwright.core.task.dynamic import parse_dynamic
     from kernelwright.jobs.bench.collect import collect, select
     from kernelwright.jobs.bench.record import Options
 
     if paths[0] in ACTIONS and not Path(paths[0]).exists():
         return ACTIONS[paths[0]](paths[1:], as_json)
     preset(effort)
-    options = Options(
+    if dynamic:
+        parse_dynamic(dynamic)
+    settings = Options(
         dsl=dsl,
         target=target,
         track=track,
@@ -69,6 +74,7 @@ def bench_command(
         contenders=_contenders(contenders),
         timing=not no_timing,
         scale=scale,
+        dynamic=dynamic or "",
         max_reference_seconds=max_reference_seconds,
         kernels=str(kernels) if kernels else None,
     )
@@ -77,7 +83,7 @@ def bench_command(
         raise ConfigError("no task is left by --filter, --limit and --shard")
     title = f"{', '.join(dict.fromkeys(entry.suite for entry in entries))} in {dsl}"
     folder = out or Path("kernelwright-out") / f"bench-{'-'.join(dict.fromkeys(entry.suite for entry in entries))}-{dsl}"
-    report = _run(entries, options, folder, title, resume=resume, jobs=jobs, max_cost=max_cost)
+    report = _run(entries, settings, folder, title, resume=resume, jobs=jobs, max_cost=max_cost)
     _show(report, folder, as_json)
     return 0
 

@@ -27,6 +27,7 @@ def generate_command(
     track: options.Track = "pure",
     effort: Annotated[str, typer.Option(help="quick, standard or thorough.")] = "quick",
     budget: Annotated[str | None, typer.Option(help="Stop after this long, e.g. 60s or 5m.")] = None,
+    dynamic: options.Dynamic = None,
     out: options.Out = None,
     no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
     no_compile: options.NoCompile = False,
@@ -52,7 +53,7 @@ def generate_command(
     options.require_device(dsl, target)
     job = JobSpec(
         effort=efforts.preset(effort),
-        task=suites.task(task),
+        task=suites.task(task, dynamic),
         dsl=dsl,
         target=target,
         track=track,

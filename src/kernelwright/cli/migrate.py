@@ -37,6 +37,7 @@ def migrate_command(
     max_cost: options.MaxCost = None,
     max_tokens: options.MaxTokens = None,
     track: options.Track = "pure",
+    dynamic: options.Dynamic = None,
     out: options.Out = None,
     no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
     no_compile: options.NoCompile = False,
@@ -63,10 +64,12 @@ def migrate_command(
         raise ConfigError("--inputs is for kernels without a task; the task says what forward is called with")
     if init and task:
         raise ConfigError("--init is for kernels without a task; the task says what ModelNew is constructed with")
+    if dynamic and not task:
+        raise ConfigError("--dynamic is for kernels with a task; a kernel without one keeps the sizes that its sketch varies")
     if golden is not None and not golden.is_file():
         raise ConfigError(f"{golden}: there is no such file of recorded outputs")
     job = JobSpec(
-        suites.task(task) if task else None,
+        suites.task(task, dynamic) if task else None,
         to,
         track,
         timing=not no_timing,

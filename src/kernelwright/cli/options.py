@@ -24,6 +24,10 @@ Record = Annotated[Path | None, typer.Option(help="Record the models' answers in
 Track = Annotated[
     Literal["pure", "hybrid"], typer.Option(help="pure: no library computes; hybrid: library GEMM and convolution allowed.")
 ]
+Dynamic = Annotated[
+    str | None,
+    typer.Option(help='Sizes that vary: "x[0]=1..4096, x[1]", batch, all, or listed (what get_inputs_dyn_list varies).'),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for the result.")]
 NoCompile = Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kernelwright.cli import options
+
 if TYPE_CHECKING:
     from kernelwright.core.errors import SketchError
     from kernelwright.sketch.interpret.compare import Comparison
@@ -25,6 +27,7 @@ def sketch_command(
     against: Annotated[str | None, typer.Option(help="With a sketch file and --run: the task it should compute.")] = None,
     dsl: Annotated[str, typer.Option(help="The language that the sketch is designed for.")] = "cpp",
     target: Annotated[str, typer.Option(help="The hardware that it is designed for: cpu, auto, h100, mi300x …")] = "auto",
+    dynamic: options.Dynamic = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Print the sketch of a task; check it; run it against the reference. Exit code 0 if what was asked for holds, 1 if not."""
@@ -34,7 +37,7 @@ def sketch_command(
 
     source = _sketch_source(task)
     if source is None:
-        sketch, notes = _designed(task, dsl, target)
+        sketch, notes = _designed(task, dsl, target, dynamic)
     else:
         from kernelwright.sketch.parse import parse
 
@@ -69,10 +72,10 @@ def _sketch_source(spec: str) -> str | None:
     return text if "returns" in named or (text and spec.endswith(".sketch.py")) else None
 
 
-def _designed(spec: str, dsl: str, target: str) -> tuple[Sketch, tuple[str, ...]]:
+def _designed(spec: str, dsl: str, target: str, dynamic: str | None) -> tuple[Sketch, tuple[str, ...]]:
     from kernelwright import suites
 
-    task = suites.task(spec)
+    task = suites.task(spec, dynamic)
     from kernelwright.compiler.designer import design_task
     from kernelwright.compiler.hardware import capabilities_of
     from kernelwright.compiler.language import language

@@ -31,6 +31,7 @@ def tune_command(
     max_tokens: options.MaxTokens = None,
     record: options.Record = None,
     track: options.Track = "pure",
+    dynamic: options.Dynamic = None,
     out: options.Out = None,
     no_compile: options.NoCompile = False,
     as_json: options.AsJson = False,
@@ -58,7 +59,7 @@ def tune_command(
     if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
     job = JobSpec(
-        _made_from(kernel, store) if kernel and task is None else suites.task(task if task is not None else what),
+        _made_from(kernel, store, dynamic) if kernel and task is None else suites.task(task or what, dynamic),
         chosen,
         track,
         compile_contender=not no_compile,
@@ -85,7 +86,7 @@ def _is_kernel(what: str) -> bool:
     return bool(re.search(r"^class ModelNew\b", text, re.MULTILINE)) and not re.search(r"^class Model\b", text, re.MULTILINE)
 
 
-def _made_from(kernel: Kernel, place: str) -> Task:
+def _made_from(kernel: Kernel, place: str, dynamic: str | None) -> Task:
     """The task of the newest run that made a kernel."""
     from kernelwright.core.errors import ConfigError
     from kernelwright.core.task import Task
@@ -96,4 +97,9 @@ def _made_from(kernel: Kernel, place: str) -> Task:
     if not makers:
         raise ConfigError(f"{kernel.path}: no run in the store made this kernel; say what it computes with --task")
     job = makers[0]
-    return Task.from_source(str(job["source"]), path=str(job["path"]), class_name=str(job["class_name"]))
+    return Task.from_source(
+        str(job["source"]),
+        path=str(job["path"]),
+        class_name=str(job["class_name"]),
+        dynamic=dynamic or str(job.get("dynamic", "")),
+    )

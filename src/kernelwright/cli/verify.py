@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from kernelwright.cli import options
+
 
 def verify_command(
     task: Annotated[
@@ -24,6 +26,7 @@ def verify_command(
     ] = None,
     timing: Annotated[bool | None, typer.Option("--timing/--no-timing", help="Time a correct kernel.")] = None,
     compile_: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Time torch.compile too.")] = None,
+    dynamic: options.Dynamic = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as one JSON object.")] = False,
 ) -> int:
     """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be
@@ -32,7 +35,7 @@ def verify_command(
     from kernelwright.core.config import load
 
     settings = load({"target": target, "track": track, "timing": timing, "compile": compile_}).settings
-    the_task = suites.task(task)
+    the_task = suites.task(task, dynamic)
     from kernelwright.core.kernel import Kernel
 
     the_kernel = Kernel.from_path(kernel, dsl=dsl)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.core.effort import preset
+from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.target import Capabilities, Target
 
@@ -51,11 +52,14 @@ def design_task(
     task: Any, *, capabilities: Capabilities | None = None, track: str = "pure", effort: str = "quick"
 ) -> list[Design]:
     """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`."""
+    from kernelwright.core.task.dynamic_probe import dynamic_of
     from kernelwright.core.task.load import load_task
 
     loaded = load_task(task)
     model = loaded.construct(0)
     first, *others = loaded.draw(0)
+    if dynamic_of(loaded, task.dynamic) is not None:
+        raise UnsupportedOperator("a size that varies")
     drawn = _drawn(model, loaded)
     designs = design_module(model, first, capabilities=capabilities, track=track, effort=effort, drawn=drawn)
     more: list[nodes.Sketch] = []

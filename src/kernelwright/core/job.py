@@ -122,6 +122,7 @@ class JobSpec:
                 "task_path": task.path if task else "",
                 "task_source": task.source if task else "",
                 "class_name": task.class_name if task else "Model",
+                **({"dynamic": task.dynamic} if task and task.dynamic else {}),
                 "inputs": self.source.inputs,
                 "init": self.source.init,
                 "golden": self.source.golden,
@@ -159,16 +160,16 @@ class JobSpec:
             left.pop("max_cost", None), left.pop("max_tokens", None), left.pop("record", None), left.pop("knowledge", True),
         )  # fmt: skip
         path, text, dsl = left.pop("path"), left.pop("source"), left.pop("dsl", DEFAULT_LANGUAGE)
-        class_name = left.pop("class_name", "Model")
+        named = {"class_name": left.pop("class_name", "Model"), "dynamic": left.pop("dynamic", "")}
         if command == "migrate":
             kernel = Kernel.from_source(text, path=path, dsl=dsl)
             source = Source(kernel, left.pop("inputs", ""), left.pop("init", ""), left.pop("golden", ""))
             said = left.pop("task_source", ""), left.pop("task_path", "")
-            task = Task.from_source(said[0], path=said[1], class_name=class_name) if said[0] else None
+            task = Task.from_source(said[0], path=said[1], **named) if said[0] else None
             return cls(task, left.pop("to"), source=source, models=models, **left)
         effort = preset(left.pop("effort", "quick"))
         begin = left.pop("kernel", "")
-        task = Task.from_source(text, path=path, class_name=class_name)
+        task = Task.from_source(text, path=path, **named)
         return cls(
             task, dsl, effort=effort, kernel=Kernel.from_source(begin, dsl=dsl) if begin else None, models=models, **left
         )

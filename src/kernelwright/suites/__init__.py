@@ -48,12 +48,13 @@ def find(spec: str) -> SuiteTask | None:
     raise KernelwrightError(f"there is no task {name!r} in the suite {suite}{hint}")
 
 
-def task(spec: str | Path) -> Task:
-    """The task that a file (`softmax.py`, `module.py:ClassName`) or a suite's name (`core/softmax`) means; a file comes first."""
+def task(spec: str | Path, dynamic: str | None = None) -> Task:
+    """The task that a file (`softmax.py`, `module.py:ClassName`) or a suite's name (`core/softmax`) means; a file comes first.
+    `dynamic` says which of its sizes vary."""
     path, _ = split_spec(str(spec))
     if not os.path.exists(path) and (found := find(str(spec))):  # Path.exists raises for a name that is too long
-        return Task.from_source(found.source, path=str(spec))
-    return Task.from_path(spec)
+        return Task.from_source(found.source, path=str(spec)).varying(dynamic)
+    return Task.from_path(spec).varying(dynamic)
 
 
 def write(suite: str, folder: Path | str) -> list[Path]:

@@ -46,7 +46,7 @@ def lift(
         raise CannotLift(f"there is no lifter for {dsl} yet; kernels of {', '.join(sorted(lifters))} can be lifted", path=path)
     request = {
         "source": source, "path": path, "module": lifters[dsl], "entry": entry, "inputs": inputs, "init": init,
-        "task": None if task is None else {"source": task.source, "path": task.path, "class_name": task.class_name},
+        "task": None if task is None else task.as_json(),
     }  # fmt: skip
     reply = _ask(request, path, seconds)
     if "refused" in reply:

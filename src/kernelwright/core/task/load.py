@@ -42,6 +42,7 @@ class LoadedTask:
     inputs_function: Callable[[], Any] | None
     shapes_function: Callable[[], Any] | None
     inputs_name: str
+    dynamic_function: Callable[[], Any] | None = None
 
     def construct(self, seed: int) -> Any:
         """The reference module under a seed: in eval mode (dropout off), without gradients."""
@@ -123,7 +124,7 @@ def fresh_task(task: Task) -> LoadedTask:
         names = "get_inputs" if task.class_name == DEFAULT_CLASS else f"get_{task.class_name.lower()}_inputs or get_inputs"
         raise TaskError(task.path, f"no function {names} gives the inputs of {task.class_name}")
     args, kwargs = _init_arguments(task, model_class, init_name, init)
-    return LoadedTask(task, model_class, args, kwargs, inputs, shapes, inputs_name)
+    return LoadedTask(task, model_class, args, kwargs, inputs, shapes, inputs_name, _callable(module, "get_dynamic"))
 
 
 def open_task(task: Task, seed: int) -> tuple[LoadedTask, Any, list[list[Any]]]:

@@ -196,7 +196,7 @@ def _groups(free: list[Site]) -> list[list[Site]]:
 
 
 def _with(task: Task, chosen: list[Site], factor: float) -> Task:
-    return Task.from_source(rewrite(task.source, chosen, factor), path=task.path, class_name=task.class_name)
+    return task.rewritten(rewrite(task.source, chosen, factor))
 
 
 def _scaled(task: Task, chosen: list[Site], factor: float) -> Scaled:

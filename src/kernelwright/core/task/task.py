@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from kernelwright.core.errors import TaskError
+from kernelwright.core.task.dynamic import parse_dynamic
 
 LARGEST_FILE = 4 << 20
 """Bytes. A task is a page of code; anything larger is a mistake (a checkpoint, a log)."""
@@ -26,6 +27,8 @@ class Task:
     source: str
     class_name: str
     hash: str
+    dynamic: str = ""
+    """Which sizes vary, as `--dynamic` says it (dynamic.py); empty: what the file's get_dynamic says, else none."""
 
     @classmethod
     def from_path(cls, spec: str | Path) -> Self:
@@ -33,20 +36,35 @@ class Task:
         path, class_name = split_spec(str(spec))
         return cls.from_source(read_text(path), path=str(path), class_name=class_name)
 
+    def varying(self, dynamic: str | None) -> Self:
+        """The same task with other sizes that vary; a ConfigError for what cannot be read."""
+        return replace(self, dynamic=dynamic or "", hash=_hash(self.source, self.class_name, dynamic or ""))
+
+    def rewritten(self, source: str) -> Self:
+        """The same class and sizes that vary in another text."""
+        return self.from_source(source, path=self.path, class_name=self.class_name, dynamic=self.dynamic)
+
     def as_json(self) -> dict[str, str]:
         """A task as it travels and is stored; `Task.from_source(**…)` reads it."""
-        return {"path": self.path, "source": self.source, "class_name": self.class_name}
+        told = {"path": self.path, "source": self.source, "class_name": self.class_name}
+        return {**told, "dynamic": self.dynamic} if self.dynamic else told
 
     @classmethod
-    def from_source(cls, source: str, *, path: str = "task.py", class_name: str = DEFAULT_CLASS) -> Self:
+    def from_source(cls, source: str, *, path: str = "task.py", class_name: str = DEFAULT_CLASS, dynamic: str = "") -> Self:
         """A task from text, for suites and tests that have no file. Syntax and class are checked, without running it."""
         tree = parse(source, path)
         if not defines(tree, class_name):
             raise TaskError(path, f"no class {class_name} is defined in it")
         stem = Path(path).stem
         name = stem if class_name == DEFAULT_CLASS else f"{stem}:{class_name}"
-        digest = hashlib.sha256(f"{class_name}\0{source}".encode()).hexdigest()
-        return cls(path=path, name=name, source=source, class_name=class_name, hash=digest)
+        return cls(path, name, source, class_name, _hash(source, class_name, dynamic), dynamic)
+
+
+def _hash(source: str, class_name: str, dynamic: str) -> str:
+    """The identity of a task; what varies is part of it."""
+    if dynamic:
+        parse_dynamic(dynamic)
+    return hashlib.sha256(f"{class_name}\0{source}{dynamic and chr(0) + dynamic}".encode()).hexdigest()
 
 
 def split_spec(spec: str) -> tuple[Path, str]:

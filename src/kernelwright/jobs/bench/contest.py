@@ -77,7 +77,7 @@ class Contest:
     def _enter(self, entry: Entry, folder: JobFolder) -> dict[str, Any]:
         if entry.source is None:
             return _outcome("unusable_task", entry.problem)
-        task = Task.from_source(entry.source, path=entry.path, class_name=entry.class_name)
+        task = Task.from_source(entry.source, path=entry.path, class_name=entry.class_name, dynamic=self.options.dynamic)
         kernel = self.kernels.find(entry) if self.kernels else None
         if self.kernels and kernel is None:
             return _outcome("no_kernel", f"{self.kernels.folder} has no kernel of this name")

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelwright.core.task import Task
-from kernelwright.core.task.task import DEFAULT_CLASS
 from kernelwright.jobs.bench.record import Outcome
 from kernelwright.workers.channel import ChannelClosed, ChannelError, ChannelTimeout
 from kernelwright.workers.fork_server import ForkServer
@@ -76,7 +75,7 @@ def _ask(server: ForkServer, task: Task, scale: float, max_seconds: float, *, sa
         )
     source = str(reply["source"])
     same = source == task.source
-    made = task if same else Task.from_source(source, path=task.path, class_name=task.class_name or DEFAULT_CLASS)
+    made = task if same else task.rewritten(source)
     return Found(None, "", made, tuple(map(str, reply["changes"])), seconds * 1e3)
 
 

@@ -56,6 +56,8 @@ class Options(Frozen):
     scale: float = 1.0
     max_reference_seconds: float = 5.0
     kernels: str | None = None
+    dynamic: str = ""
+    """What varies in every task, as `--dynamic` says it; empty: what each task says of itself."""
 
     def job(self, task: Task, track: Track) -> JobSpec:
         """What is done for one task."""

@@ -303,7 +303,12 @@ class _Service:
         return handler(self.referee, message, fds)
 
     def open(self, message: Message) -> tuple[Message, list[int]]:
-        task = Task.from_source(message["source"], path=message["path"], class_name=message.get("class_name") or "Model")
+        task = Task.from_source(
+            message["source"],
+            path=message["path"],
+            class_name=message.get("class_name") or "Model",
+            dynamic=message.get("dynamic", ""),
+        )
         self.referee = Referee(task, message.get("seed"))
         arguments = [list(self.referee.loaded.init_args), self.referee.loaded.init_kwargs]
         try:

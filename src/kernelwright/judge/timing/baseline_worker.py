@@ -64,7 +64,9 @@ class Rival:
     def open(self, message: Message) -> None:
         """Construct the reference as the referee does; under "compile" the graph is compiled at the first call."""
         torch.set_num_threads(int(message["threads"]))
-        task = Task.from_source(message["source"], path=message["path"], class_name=message["class_name"])
+        task = Task.from_source(
+            message["source"], path=message["path"], class_name=message["class_name"], dynamic=message.get("dynamic", "")
+        )
         self.loaded = load_task(task)
         self.model = self.loaded.construct(int(message["init_seed"]))
         if message.get("device"):
