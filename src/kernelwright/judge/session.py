@@ -6,7 +6,6 @@ descriptors are only relayed; no tensor is looked at here, except byte for byte 
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -15,27 +14,22 @@ from kernelwright.compiler.language import readable
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.verdict import Build, CompiledFor, Status, Trials
-from kernelwright.judge.conversation import Conversation, Times
+from kernelwright.judge.call_blocks import Blocks
+from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import nodes
 from kernelwright.judge.held import HELD_BYTES, Held
 from kernelwright.judge.honesty import sampling, trace
 from kernelwright.judge.offdevice import Setting, compiled_for, does_not_fit
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.servers import CANDIDATE, REFEREE
-from kernelwright.judge.timing.contender import ahead, foremost
-from kernelwright.workers.channel import ChannelError, Message, close_all
+from kernelwright.workers.channel import ChannelError, close_all
 from kernelwright.workers.exclusive import Exclusive
 from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
 from kernelwright.workers.sampling import Sighting
 
-RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
-RUSH_SAMPLES, RUSH_WORKING, RUSH_SECONDS = 60, 30, 1.0
 MESSAGE_SECONDS = 0.002
 """Of a call's time as the parent sees it, what two messages may be on a busy machine."""
-SMALL_BYTES, SMALL_CALLS = 1 << 20, 48
-"""Of data of a call, up to which a rush has more calls: of a kernel of microseconds a few calls show nothing."""
-REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 512, 32 << 20, 0.3
 LOOKS = 8
 """Rushes that a second look may take."""
 FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
@@ -43,7 +37,7 @@ FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
 seeds, another distribution). Processor time, so that a busy machine does not make the judge milder."""
 
 
-class Session(Conversation):
+class Session(Blocks):
     """One verdict in the making."""
 
     def __init__(
@@ -56,12 +50,9 @@ class Session(Conversation):
         exclusive: Exclusive,
         setting: Setting | None = None,
     ) -> None:
-        super().__init__(server, task, kernel, threads, times, exclusive)
-        self.setting = setting
-        self.interpreted = setting is not None and not setting.device
+        super().__init__(server, task, kernel, threads, times, exclusive, setting)
         self.compiled: dict[str, CompiledFor] = {}
         self._launched = 0
-        self.facts: dict[str, Any] = {}
         self.trials: list[dict[str, Any]] = []
         self.reference = ""
         self.trials_passed = 0
@@ -76,11 +67,9 @@ class Session(Conversation):
         self._named = False
         self._init: Any = None
         self._init_fds: list[int] = []
-        self._dice = random.SystemRandom()
         self._align = self._dice.getrandbits(32)
         self._last_tree: Any = None
         self._refilled = False
-        self._call_seconds = 0.0
 
     def __exit__(self, *_: object) -> None:
         close_all([held.fd for held in self._held if held.fd >= 0])
@@ -186,7 +175,10 @@ class Session(Conversation):
                 continue
             self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
             self.trials.append(planned[number])
-        self._renew_weights()
+        for few in (True, False):
+            self._renew_weights(few)
+            if few and self._named:
+                self._run_trial(0, traced=False, hold=False)
         # A GPU's memory starts at aligned addresses, and tensor descriptors count on it.
         self._run_trial(0, traced=False, hold=False, skew=self.setting is None)
         self._look_at_held(range(len(self._held)))
@@ -202,12 +194,12 @@ class Session(Conversation):
                 raise
             self.warnings.append(f"where inputs are infinite or NaN the kernel differs from the reference: {rejected.reason}")
 
-    def _renew_weights(self) -> None:
+    def _renew_weights(self, few: bool) -> None:
         """Other weights by `load_state_dict` for the calls to come, the first trial's repetition among them: whoever has packed
-        them once and for all is wrong now."""
+        them once and for all is wrong now. At first only a `few` elements change, which a checksum of some does not see."""
         if not self._named:
             return
-        answer, fds = self.ask_referee({"op": "renew"})
+        answer, fds = self.ask_referee({"op": "renew", "few": few})
         try:
             self.ask_candidate({"op": "weights", "weights": answer["header"]}, fds, doing="loading the weights", seconds=60)
         finally:
@@ -289,90 +281,6 @@ class Session(Conversation):
             told = [str(note)[:300] for note in _entries(reply.get("notes"))]
             self.warnings += [note for note in told if note not in self.warnings]
 
-    def rush(self) -> None:
-        """Blocks of calls in quick succession, each on data of its own, as the clock makes them, with outputs checked: replaying
-        when calls come in a rush fails here, and the observer gets samples enough also of short kernels."""
-        data = sum(int(self.facts.get(name, 0)) for name in ("input_bytes", "output_bytes"))
-        fewest = 2 if data <= 2 * RUSH_BYTES else 1  # calls that long come in no rush, and two sets of data may not fit
-        most = SMALL_CALLS if data <= SMALL_BYTES else RUSH_CALLS
-        calls = max(fewest, min(most, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
-        started = time.monotonic()
-        while True:
-            self._rush_block(calls)
-            seen = self._candidate().seen
-            enough = self._candidate().sampler is None or (
-                seen.total >= RUSH_SAMPLES and sampling.working(seen) >= RUSH_WORKING
-            )
-            if enough or time.monotonic() - started > RUSH_SECONDS:
-                return
-
-    def _rush_block(self, calls: int) -> None:
-        self._prepare_block(calls)
-        self.ask_candidate({"op": "time_go"}, doing="forward", seconds=calls * self._call_limit())
-        for call in self._dice.sample(range(calls), min(2, calls)):
-            reply, sent = self._fetch_timed(call)
-            try:
-                self._check_timed(call, reply, sent)
-            finally:
-                close_all(sent)
-        self._release_block()
-
-    def repeat(self) -> None:
-        """The same inputs many times over: threads that write to one place without an order are right most of the time, so every
-        output that is not the first one bit by bit is held against the reference. Sums in the order in which threads arrive are
-        honest, and pass."""
-        written = int(self.facts.get("output_bytes", 0))
-        calls = min(REPEATS, REPEATED_BYTES // max(written, 1), int(REPEATED_SECONDS / max(self._call_seconds, 1e-6)))
-        if calls < 2 or self.interpreted:
-            return
-        self._prepare_block(1, repeat=calls)
-        with foremost(), ahead(self._candidate()):  # on a busy machine its threads would run one after the other
-            self.ask_candidate({"op": "time_go"}, doing="forward", seconds=calls * self._call_limit())
-        reply, sent = self._fetch_timed(0, whole=True)
-        try:
-            headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
-            left, more = self.ask_candidate({"op": "time_inputs", "call": 0}, doing="handing over outputs", seconds=60)
-            sent += more
-            headers["after_header"] = left.get("header")
-            answer, _ = self.ask_referee({"op": "check_repeated", "calls": calls, **headers}, sent)
-            if answer.get("finding"):
-                raise from_finding(answer["finding"])
-        finally:
-            close_all(sent)
-        self._release_block()
-
-    def _release_block(self) -> None:
-        for op in ("time_release", "time_rest"):
-            self.ask_candidate({"op": op}, doing="handing over outputs", seconds=60)
-
-    def _prepare_block(self, calls: int, *, repeat: int = 1) -> None:
-        """Fresh inputs of so many calls, each to be used as often as `repeat` says."""
-        drawn, fds = self.ask_referee({"op": "draw_timed", "calls": calls, "seed": self._dice.getrandbits(48)})
-        message = {"op": "time_prepare", "header": drawn["header"], "align": self._dice.getrandbits(32), "repeat": repeat}
-        try:
-            self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + calls * self._call_limit())
-        finally:
-            close_all(fds)
-
-    def _fetch_timed(self, call: int, *, whole: bool = False) -> tuple[Message, list[int]]:
-        """The outputs of a call of the last block, or of all its calls; the descriptors become the caller's."""
-        message = {"op": "time_outputs", "call": call, "whole": whole}
-        reply, sent = self.ask_candidate(message, doing="handing over outputs", seconds=60)
-        if len(sent) != 2 or reply.get("plain") is not True:
-            close_all(sent)
-            raise Rejected(Status.cheating, "the outputs of calls in quick succession are not plain tensors")
-        return reply, sent
-
-    def _check_timed(self, call: int, reply: Message, sent: list[int], *, inputs: bool = True) -> None:
-        headers = {"header": reply.get("header"), "probe_header": reply.get("probe_header")}
-        if inputs:
-            left, more = self.ask_candidate({"op": "time_inputs", "call": call}, doing="handing over outputs", seconds=60)
-            sent += more  # the caller closes them with the outputs
-            headers["after_header"] = left.get("header")
-        answer, _ = self.ask_referee({"op": "check_timed", "call": call, **headers}, sent)
-        if answer.get("finding"):
-            raise from_finding(answer["finding"])
-
     def flags(self) -> list[str]:
         """What the referee's null candidates say about the task."""
         reply, _ = self.ask_referee({"op": "flags"})
@@ -451,11 +359,6 @@ class Session(Conversation):
             self._held.append(Held.of(reply["outputs"], sent[0]))
         else:
             close_all(sent[:1])
-
-    def _call_limit(self) -> float:
-        """Seconds that one call may take."""
-        least = self.times.interpreted if self.interpreted else self.times.run
-        return max(least, self.times.slower * float(self.facts.get("eager_seconds", 0)))
 
     def _most_copied(self) -> int:
         """No kernel has reason to copy its data more often than this; what it claims beyond explains nothing."""

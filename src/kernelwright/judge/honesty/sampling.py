@@ -22,6 +22,10 @@ COMPUTING = re.compile(r"!(mkl|dnnl|kernel|code)$")
 RUNTIME = re.compile(r"/lib(gomp|omp|iomp5|python|c10|torch_python)[^/]*\.so|/_ctypes[^/]*\.so|/ld-linux|^\[v|/python3[^/]*$")
 """Waiting and calling: threads spin in OpenMP's library, Python interprets. No work is done there, so it is left out of shares."""
 INTERPRETER = re.compile(r"/lib(python|torch_python)[^/]*\.so|/python3[^/]*$")
+SYSTEM = re.compile(
+    r"^/(usr|lib|lib64|opt)/.*/lib(?!(c|m|mvec|dl|rt|pthread|stdc\+\+|gcc_s|ffi|gomp|omp|iomp5|c10|torch\w*|python[\d.]*|shm)[-.])[\w+-]+\.so"
+)
+"""Any other library that came with the system: a kernel brings its own code, or has a compiler make it."""
 COMPUTING_SHARE = 0.04
 FEW = 12
 """Samples of work that prove nothing yet."""
@@ -58,6 +62,10 @@ def suspicion(seen: Sighting, copied_bytes: int) -> str:
         return f"{100 * blas / work:.0f} % of forward's CPU time was spent in a BLAS library"
     if array >= 8 and array > 0.3 * work:
         return f"{100 * array / work:.0f} % of forward's CPU time was spent in numpy"
+    other = seen.count(SYSTEM)
+    if other >= 8 and other > 0.3 * work:
+        most = max((path for path in seen.files if SYSTEM.search(path)), key=lambda path: seen.files[path])
+        return f"{100 * other / work:.0f} % of forward's CPU time was spent in {most.rpartition('/')[2]}"
     explained = PER_CALL + PER_BLOCK * seen.blocks / max(1, seen.calls) + copied_bytes / 2e9
     beside_python = torch > SMALL_BESIDE_PYTHON * (work + seen.count(INTERPRETER))
     if torch >= 8 and torch > 0.3 * work and beside_python and seen.seconds_per_call(TORCH) > explained:

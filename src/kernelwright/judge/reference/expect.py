@@ -22,6 +22,7 @@ from kernelwright.judge.reference import numerics, regions
 from kernelwright.judge.reference.choices import RETIED, Choice, Choices, Retied
 from kernelwright.judge.reference.numerics import Difference, Yardstick
 from kernelwright.judge.reference.reference import Reference
+from kernelwright.judge.reference.systematic import habit
 
 Finding = dict[str, Any]
 
@@ -62,6 +63,8 @@ class Expectation:
         self._yardsticks: dict[int, Yardstick] = {}
         self._choices: list[Choice] | None = None
         self._slack: list[Any] = []
+        self.ordinary = False
+        """Whether the inputs are such that honest roundings have no direction: those that the task draws, or normal ones."""
 
     def check(self, received: Any, inputs_after: list[Any] | None = None) -> Finding | None:
         """The first thing that is wrong with what a kernel returned, or None."""
@@ -163,6 +166,10 @@ class Expectation:
             difference = self._excuse(difference, got, want, index, exact, brief)
         if brief and difference.count:
             return _finding("wrong_values", f"{name} is wrong")
+        if not difference.count and self.ordinary and self.is_wide and not exact:
+            said = habit(got, want, self.wide[index], self.reach)
+            if said:
+                return _finding("wrong_values", f"{name} is within its bounds on {self.label or 'these inputs'}, but {said}")
         return self._report(name, got, self.wide[index] if not exact else want, difference) if difference.count else None
 
     def yardstick(self, index: int) -> Yardstick:

@@ -42,6 +42,8 @@ DISTRIBUTIONS: dict[str, Change] = {
     "negative": lambda tensor, dice: normal(tensor, dice).abs_().neg_(),
     "shifted": lambda tensor, dice: normal(tensor, dice).add_(3 * spread(tensor)),
     "tiny": lambda tensor, dice: normal(tensor, dice).mul_(2**-12),
+    "huge": lambda tensor, dice: normal(tensor, dice).mul_(2**31),
+    "minute": lambda tensor, dice: normal(tensor, dice).mul_(2**-31),
     "ties": lambda tensor, dice: torch.randn(tensor.shape, generator=dice).mul_(2).round_().mul_(0.5),
     "sorted": _sorted,
     "zeros": lambda tensor, dice: torch.zeros(tensor.shape),
@@ -58,7 +60,9 @@ WIDE_GAPS = 1 << 24
 CONSTANT = ("zeros", "ones")
 WHOLE_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
-POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "ties", "sorted", *adversary.FLOATS} - {"alternating"}
+POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "huge", "minute", "ties", "sorted", *adversary.FLOATS} - {
+    "alternating"
+}
 """Distributions that still say something when their values are made positive, for tasks that are not defined below zero."""
 
 

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 
 SPREAD = 0.4
+FEW, MANY = 6, 64
+"""Elements that change when few do, and weights of how many are changed so."""
 
 
 def randomised(model: Any, seed: int) -> dict[str, Any]:
@@ -30,6 +32,20 @@ def randomised(model: Any, seed: int) -> dict[str, Any]:
                 value = (torch.rand(value.shape, generator=dice) + 0.5).to(value.dtype)
         state[name] = value
     return state
+
+
+def touched(state: dict[str, Any], seed: int) -> dict[str, Any]:
+    """The same weights with a few elements replaced by larger ones of the same signs, away from both ends, where a checksum looks."""
+    dice = torch.Generator().manual_seed(seed)
+    changed = {}
+    for name, value in state.items():
+        value = value.detach().clone(memory_format=torch.contiguous_format)
+        if value.is_floating_point() and value.numel() >= MANY:
+            quarter = value.numel() // 4
+            places = torch.randint(quarter, value.numel() - quarter, (FEW,), generator=dice)
+            value.view(-1)[places] *= 3
+        changed[name] = value
+    return changed
 
 
 def constants(model: Any) -> list[str]:

@@ -47,7 +47,8 @@ _empty, _new_empty, _data_ptr = torch.empty, torch.Tensor.new_empty, torch.Tenso
 _gradients, _set_gradients = torch.is_grad_enabled, torch._C._set_grad_enabled
 _remainder = torch.remainder
 _get_threads, _set_threads = torch.get_num_threads, torch.set_num_threads
-_copy, _view = torch.Tensor.copy_, torch.Tensor.view
+_copy, _set, _storage = torch.Tensor.copy_, torch.Tensor.set_, torch.Tensor.untyped_storage
+_part = torch.UntypedStorage.__getitem__
 _Tensor, _uint8, _int64 = torch.Tensor, torch.uint8, torch.int64
 _pack, _unpack, _leaves = bundle.pack, bundle.unpack, bundle.tensors
 _gc_disable, _gc_enable = gc.disable, gc.enable
@@ -208,9 +209,10 @@ def _place_tensor(tensor: Any, dice: random.Random, skew: bool) -> Any:
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
     nbytes = span * tensor.element_size()
     room = _empty(nbytes + 2 * PAGE, dtype=_uint8)
-    start = (-room.data_ptr()) % PAGE + LINE * dice.randrange(PAGE // LINE)
+    start = (-room.data_ptr()) % PAGE + LINE * dice.choice((0, dice.randrange(PAGE // LINE)))
     if skew:  # a slice of a tensor is contiguous, too, and starts wherever its first element lies
         start += tensor.element_size() * dice.choice((1, 3, 5, 7))
-    flat = _view(_as_strided(room, (nbytes,), (1,), start), tensor.dtype)
+    # A storage of its own, as a tensor of any program has: nothing tells it from one that the judge did not place.
+    flat = _set(_empty(0, dtype=tensor.dtype), _part(_storage(room), slice(start, start + nbytes)), 0, (span,), (1,))
     _copy(flat, _as_strided(tensor, (span,), (1,), tensor.storage_offset()))
-    return _as_strided(flat, tensor.shape, tensor.stride(), flat.storage_offset())
+    return _as_strided(flat, tensor.shape, tensor.stride())

@@ -1,0 +1,63 @@
+# task: relu
+# track: pure
+"""Registered with torch.library and called through the dispatcher."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void relu(const float* x, float* y, long n) {
+    #pragma omp parallel for simd
+    for (long i = 0; i < n; ++i) y[i] = x[i] != x[i] ? x[i] : (x[i] > 0.0f ? x[i] : 0.0f);
+}
+"""
+LIBRARY = build(SOURCE)
+
+
+def honest(x):
+    x = x.contiguous()
+    y = torch.empty(x.shape)
+    LIBRARY.relu(pointer(x), pointer(y), size(x.numel()))
+    return y
+
+
+@torch.library.custom_op("mine::relu", mutates_args=())
+def relu(x: torch.Tensor) -> torch.Tensor:
+    return honest(x)
+
+
+@relu.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return torch.ops.mine.relu(x)
