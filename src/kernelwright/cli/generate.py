@@ -40,6 +40,7 @@ def generate_command(
     from kernelwright.core import effort as efforts
     from kernelwright.core.job import JobSpec
     from kernelwright.jobs.start import start
+    from kernelwright.judge import offdevice
 
     models, store = options.thinking(
         record,
@@ -50,7 +51,7 @@ def generate_command(
         max_cost=max_cost,
         max_tokens=max_tokens,
     )
-    options.require_device(dsl, target)
+    offdevice.require_device(dsl, target)
     job = JobSpec(
         effort=efforts.preset(effort),
         task=suites.task(task, dynamic),

@@ -37,6 +37,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "learn": ("knowledge.learn", "learn_command", "Learn skills from finished runs."),
     "skills": ("knowledge.skills", "skills_command", "What the team reads: list, show, compare, switch off, install."),
     "resume": ("history.runs", "resume_command", "Go on with a run that was interrupted."),
+    "serve": ("serve", "serve_command", "Show runs and benchmarks in a browser, and start jobs from there."),
     "export": ("export", "export_command", "Make a package of a kernel: torch operator, wheel, kernels layout, C."),
     "doctor": ("doctor", "doctor_command", "Show what this machine can run and what is missing."),
     "config": ("config_view", "config_command", "Show every setting and where its value came from."),

@@ -52,9 +52,10 @@ def migrate_command(
     from kernelwright.core.job import JobSpec, Source
     from kernelwright.core.kernel import Kernel
     from kernelwright.jobs.start import start
+    from kernelwright.judge import offdevice
 
     models, store = options.thinking(model=model, max_cost=max_cost, max_tokens=max_tokens)
-    options.require_device(to, target)
+    offdevice.require_device(to, target)
     source = Kernel.from_path(kernel, dsl=dsl)
     if source.dsl not in installed() and source.sketch is None:
         raise ConfigError(f"{kernel}: no kernel language was recognised in it; name it with --dsl ({', '.join(installed())})")

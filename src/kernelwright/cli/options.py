@@ -50,14 +50,3 @@ def thinking(record: Path | None = None, *, knowledge: bool = True, **flags: str
         knowledge,
     )
     return choice, settings.store
-
-
-def require_device(dsl: str, target: str) -> None:
-    """Refuse a language that is not installed, and hardware that its kernels do not run on."""
-    from kernelwright.compiler.language import language
-    from kernelwright.core.errors import ConfigError
-    from kernelwright.judge import offdevice
-
-    language(dsl)
-    if offdevice.setting(dsl, target) is None and target not in ("auto", "cpu"):
-        raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")

@@ -42,7 +42,7 @@ def verify_command(
     _require_judged(the_kernel.dsl, settings.target)
     from kernelwright.judge import Judge
 
-    with _waiting(as_json), Judge(threads=settings.threads or None) as judge:
+    with _waiting(as_json), Judge(threads=settings.threads or None, confined=settings.sandbox_tasks) as judge:
         verdict = judge.verify(
             the_task,
             the_kernel,

@@ -20,8 +20,8 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from kernelwright.core.errors import ConfigError
 
 PREFIX = "KERNELWRIGHT_"
-OUTSIDE = {"CONFIG", "TARGETS", "DEBUG", "API_KEY"}
-"""Variables with our prefix that are not settings: where to look for files, whether to show tracebacks, and a secret."""
+OUTSIDE = {"CONFIG", "TARGETS", "DEBUG", "API_KEY", "TOKEN"}
+"""Variables with our prefix that are not settings: where to look for files, whether to show tracebacks, and secrets."""
 
 
 class Settings(BaseSettings):
@@ -39,6 +39,9 @@ class Settings(BaseSettings):
         5.0, gt=0, le=3600, description="seconds for a verdict's trials, and again for its timed rounds"
     )
     threads: int = Field(0, ge=0, le=4096, description="threads for every contender; 0 means one for each physical core")
+    sandbox_tasks: bool = Field(
+        False, description="run task files in the sandbox too, as those that come in by a browser always are"
+    )
     triton_ascend: str = Field(
         "", description="an environment with triton-ascend, or its Python; empty: triton-ascend in the data folder"
     )

@@ -72,10 +72,12 @@ def open_store(place: str, stack: ExitStack, *, needed: bool) -> Store | None:
 
 def _tools(stack: ExitStack) -> tuple[Drafter, Judge]:
     """Who designs and who judges. First of all, since both import torch in the background, which takes longer than all the rest."""
+    from kernelwright.core import config
     from kernelwright.judge import Judge
     from kernelwright.run.drafts import Drafter
 
-    return stack.enter_context(Drafter()), stack.enter_context(Judge())
+    confined = config.load().settings.sandbox_tasks
+    return stack.enter_context(Drafter(confined=confined)), stack.enter_context(Judge(confined=confined))
 
 
 def _work(

@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from kernelwright.compiler.hardware import targets_of
-from kernelwright.compiler.language import Language
+from kernelwright.compiler.language import Language, language
 from kernelwright.core import plugins
+from kernelwright.core.errors import ConfigError
 from kernelwright.core.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.judge.device import torch_device
 from kernelwright.judge.timing.roofline import Work
@@ -63,6 +64,13 @@ def timed(dsl: str, target: str = "auto") -> bool:
     """Whether a kernel of this language is executed for real here, so that its speed means something."""
     found = setting(dsl, target)
     return found is None or bool(found.device)
+
+
+def require_device(dsl: str, target: str) -> None:
+    """Refuse a language that is not installed, and hardware that its kernels do not run on."""
+    language(dsl)
+    if setting(dsl, target) is None and target not in ("auto", "cpu"):
+        raise ConfigError(f"{dsl} kernels run on this machine's CPU, not on {target}; choose --target cpu or another language")
 
 
 def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -> CompiledFor:

@@ -20,6 +20,6 @@ PRELOAD = (
 )
 
 
-def judge_server(threads: int = 1, *, preload: tuple[str, ...] = ()) -> ForkServer:
-    """A server whose workers can be referee, candidate and contender."""
-    return ForkServer(threads, preload=(*PRELOAD, *preload))
+def judge_server(threads: int = 1, *, preload: tuple[str, ...] = (), confined: bool = False) -> ForkServer:
+    """A server whose workers can be referee, candidate and contender; `confined` as in ForkServer."""
+    return ForkServer(threads, preload=(*PRELOAD, *preload), confined=confined)

@@ -46,12 +46,16 @@ TAIL = 2000
 
 class Judge:
     """Judges kernels. Holds the server process, so that a verdict needs no import of torch; use it as a context manager, from
-    as many threads as you like (a timed phase has the machine for itself); `tasks_at_once` says of how many tasks."""
+    as many threads as you like (a timed phase has the machine for itself); `tasks_at_once` says of how many tasks. `confined`: task
+    files are strangers', and run in the sandbox as kernels do."""
 
-    def __init__(self, *, threads: int | None = None, times: Times | None = None, tasks_at_once: int = 1) -> None:
+    def __init__(
+        self, *, threads: int | None = None, times: Times | None = None, tasks_at_once: int = 1, confined: bool = False
+    ) -> None:
         self.threads = threads or default_threads()
         self.times = times or Times()
-        self.server = judge_server(self.threads)
+        self.confined = confined
+        self.server = judge_server(self.threads, confined=confined)
         self._stages: dict[str, ForkServer] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
         self.exclusive = Exclusive()
@@ -166,7 +170,8 @@ class Judge:
         imported: an interpreter must not be in the process of a kernel that is timed."""
         if setting is None or setting.device:
             return self.server
-        return self._stages.setdefault(setting.runtime, judge_server(self.threads, preload=(setting.runtime,)))
+        stage = judge_server(self.threads, preload=(setting.runtime,), confined=self.confined)
+        return self._stages.setdefault(setting.runtime, stage)
 
     def _task_flags(self, session: Session) -> tuple[str, ...]:
         """What the task cannot tell, found once per task."""

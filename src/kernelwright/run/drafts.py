@@ -45,10 +45,11 @@ class Draft:
 
 class Drafter:
     """Asks a fresh worker for drafts of each task. Has a server process of its own, because a designer needs torch.export
-    imported (seconds), which the judge's server must not have. Use as a context manager; it starts in the background."""
+    imported (seconds), which the judge's server must not have. Use as a context manager; it starts in the background. `confined`: task
+    files are strangers', and run in the sandbox."""
 
-    def __init__(self) -> None:
-        self._server = ForkServer(preload=(READY,))
+    def __init__(self, *, confined: bool = False) -> None:
+        self._server = ForkServer(preload=(READY,), confined=confined)
         self._starting = threading.Thread(target=self._start, daemon=True)
 
     def __enter__(self) -> Drafter:

@@ -1,4 +1,4 @@
-"""The journal of one job in the database: begin, append, finish, resume, list, load.
+"""The journal of one job in the database: begin or queue, append, finish, resume, list, load; what changed since.
 
 Facts that the readers of a journal know by name: `status`, `speedup` (a judged kernel); `role`, `tokens_in`, `tokens_out`,
 `cost_usd`, `recalled` (an answer of a model, see Answer.facts); `seconds`. Others are kept and shown as they are.
@@ -13,7 +13,8 @@ import json
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from kernelwright.store.nouns import Identity, RunRecord, Step
 from kernelwright.store.run import Run
 from kernelwright.store.tables import Database, misfits
 
-RUNNING, INTERRUPTED = "running", "interrupted"
+RUNNING, INTERRUPTED, QUEUED = "running", "interrupted", "queued"
 
 
 def begin(database: Database, job: Mapping[str, Any], run_id: str | None) -> Run:
@@ -39,6 +40,35 @@ def begin(database: Database, job: Mapping[str, Any], run_id: str | None) -> Run
     except sa.exc.IntegrityError as error:
         raise StoreError(f"{database.title}: there is a run {run.id} already") from error
     return run
+
+
+def queue(database: Database, job: Mapping[str, Any], run_id: str) -> None:
+    """Put down a run that nobody works on yet: `resume` takes it."""
+    now = time.time()
+    values = {"id": run_id, "job": _dump(dict(job)), "status": QUEUED, "owner": "", "started": now, "touched": now}
+    with database.write() as connection:
+        connection.execute(tables.runs.insert().values(**values))
+
+
+def set_aside(database: Database, run_id: str, status: str) -> bool:
+    """Another status for a run that nobody works on; False where somebody does."""
+    table = tables.runs
+    with database.write() as connection:
+        row = connection.execute(sa.select(table.c.status, table.c.owner).where(table.c.id == run_id)).first()
+        if row is None or (row.status == RUNNING and alive(row.owner)):
+            return False
+        connection.execute(_row(run_id).values(status=status, owner="", touched=time.time()))
+    return True
+
+
+def holder(database: Database, run_id: str) -> int | None:
+    """The process of this machine that works on a run, if one does."""
+    with database.read() as connection:
+        row = connection.execute(sa.select(tables.runs.c.status, tables.runs.c.owner).where(tables.runs.c.id == run_id)).first()
+    if row is None or row.status != RUNNING or not alive(row.owner):
+        return None
+    host, _, process, _ = row.owner.split("|")
+    return int(process) if host == socket.gethostname() else None
 
 
 def append(
@@ -82,7 +112,7 @@ def resume(database: Database, prefix: str) -> Run:
                 f"run {record.id} is being worked on by process {held.split('|')[2]}; wait for it, or stop it first"
             )
         same = sa.true() if "owner" in record.damaged else table.c.owner == held  # what is no text compares with nothing
-        taken = table.update().where(table.c.id == record.id, same).values(status=RUNNING, owner=owner())
+        taken = table.update().where(table.c.id == record.id, same).values(status=RUNNING, owner=owner(), touched=time.time())
         if connection.execute(taken).rowcount != 1:
             raise StoreError(f"run {record.id} was resumed by another process at this moment")
     past: dict[Identity, list[int]] = {}
@@ -96,6 +126,43 @@ def listing(database: Database) -> list[RunRecord]:
     with database.read() as connection:
         rows = connection.execute(sa.select(tables.runs).order_by(tables.runs.c.started.desc(), tables.runs.c.id)).all()
     return [_record(row, ()) for row in rows]
+
+
+def touched(database: Database, since: float) -> list[RunRecord]:
+    """The runs that were written to since then, without their steps."""
+    with database.read() as connection:
+        rows = connection.execute(sa.select(tables.runs).where(tables.runs.c.touched >= since)).all()
+    return [_record(row, ()) for row in rows]
+
+
+def names(database: Database) -> set[str]:
+    """The ids of all runs."""
+    with database.read() as connection:
+        return set(connection.execute(sa.select(tables.runs.c.id)).scalars())
+
+
+def told(database: Database, runs: Sequence[str] | None = None) -> Iterator[tuple[str, Step]]:
+    """The steps that `summary` counts (a speed, a price), of some runs or of all, in the order of each run."""
+    table = tables.steps
+    facts = table.c.facts
+    wanted = sa.or_(facts.contains('"speedup"'), facts.contains('"tokens_out"'))
+    query = sa.select(table).where(wanted).order_by(table.c.run, table.c.number)
+    if runs is not None:
+        query = query.where(table.c.run.in_(runs))
+    with database.read() as connection:
+        for row in connection.execute(query):
+            with suppress(ValueError, TypeError):
+                yield row.run, Step(row.number, row.kind, row.reason, {}, row.result, _parse(row.facts), float(row.at))
+
+
+def lengths(database: Database, runs: Sequence[str] | None = None) -> dict[str, int]:
+    """How many steps each run has."""
+    table = tables.steps
+    query = sa.select(table.c.run, sa.func.count()).group_by(table.c.run)
+    if runs is not None:
+        query = query.where(table.c.run.in_(runs))
+    with database.read() as connection:
+        return {str(run): int(count) for run, count in connection.execute(query)}
 
 
 def load(database: Database, prefix: str) -> RunRecord:

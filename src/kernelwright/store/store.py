@@ -6,12 +6,13 @@ import json
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kernelwright.core.errors import StoreError, ToolMissing
 from kernelwright.core.folders import data_folder
-from kernelwright.store.nouns import Kind, Lesson, Pruned, RunRecord
+from kernelwright.store.nouns import Kind, Lesson, Pruned, RunRecord, Step
 from kernelwright.store.run import Run
 
 if TYPE_CHECKING:
@@ -129,6 +130,42 @@ class Store:
         from kernelwright.store import journal
 
         return journal.resume(self._database, prefix)
+
+    def queue(self, job: Mapping[str, Any], run_id: str) -> None:
+        """Put down a run for whoever calls `resume` first."""
+        from kernelwright.store import journal
+
+        journal.queue(self._database, job, run_id)
+
+    def set_aside(self, run_id: str, status: str) -> bool:
+        """Mark a run that nobody works on ("queued", "stopped"); False where somebody does."""
+        from kernelwright.store import journal
+
+        return journal.set_aside(self._database, run_id, status)
+
+    def holder(self, run_id: str) -> int | None:
+        """The process on this machine that works on a run."""
+        from kernelwright.store import journal
+
+        return journal.holder(self._database, run_id)
+
+    def overview(self, since: float | None = None) -> list[tuple[RunRecord, int]]:
+        """Runs with how many steps they have, and of these only those that a summary counts: all runs, or those written to since."""
+        from kernelwright.store import journal
+
+        records = journal.listing(self._database) if since is None else journal.touched(self._database, since)
+        wanted = None if since is None else [record.id for record in records]
+        counted: dict[str, list[Step]] = {}
+        for run, step in journal.told(self._database, wanted) if records else ():
+            counted.setdefault(run, []).append(step)
+        lengths = journal.lengths(self._database, wanted) if records else {}
+        return [(replace(one, steps=tuple(counted.get(one.id, ()))), lengths.get(one.id, 0)) for one in records]
+
+    def run_names(self) -> set[str]:
+        """The ids of all runs."""
+        from kernelwright.store import journal
+
+        return journal.names(self._database)
 
     def runs(self) -> list[RunRecord]:
         """All runs without their steps, the newest first."""

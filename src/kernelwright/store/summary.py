@@ -1,8 +1,9 @@
-"""What a run amounts to: its best over time, and what it spent. In: a RunRecord. Out: plain numbers for the views."""
+"""What a run amounts to: its best over time, what it spent, one line of it, all of it. In: a RunRecord. Out: plain data for the doors."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from kernelwright.store.nouns import RunRecord
 
@@ -49,3 +50,40 @@ def spending(record: RunRecord) -> Spending:
         cost_usd=sum(float(facts.get("cost_usd") or 0.0) for facts in paid),
         unpriced=sum(facts.get("cost_usd") is None for facts in paid),
     )
+
+
+def row(record: RunRecord, steps: int | None = None) -> dict[str, Any]:
+    """A run in a list; `steps` is their number where the record has only some of them."""
+    best = best_over_time(record)
+    job = record.job
+    return {
+        "run": record.id,
+        "status": record.status,
+        "task": str(job.get("task", "")),
+        "dsl": str(job.get("to") or job.get("dsl", "")),
+        "target": str(job.get("target", "")),
+        "model": str(job.get("model", "")),
+        "speedup": best[-1].speedup if best else None,
+        "steps": len(record.steps) if steps is None else steps,
+        "cost_usd": spending(record).cost_usd,
+        "started": record.started,
+        "seconds": round(record.seconds, 1),
+        "damaged": list(record.damaged),
+    }
+
+
+def report(record: RunRecord) -> dict[str, Any]:
+    """A whole run: what was asked for, its steps as a tree, its best over time, what it spent."""
+    parents = record.parents()
+    return {
+        "run": record.id,
+        "job": record.job,
+        "status": record.status,
+        "best": record.best,
+        "started": record.started,
+        "seconds": round(record.seconds, 3),
+        "spent": asdict(spending(record)),
+        "best_over_time": [asdict(best) for best in best_over_time(record)],
+        "steps": [{**asdict(step), "parent": parents[step.number]} for step in record.steps],
+        "damaged": list(record.damaged),
+    }

@@ -50,6 +50,9 @@ runs = sa.Table(
     sa.Column("seconds", sa.Float, nullable=False, default=0.0),
 )
 
+touched = sa.Index("runs_touched", runs.c.touched, runs.c.status, runs.c.id)
+"""Who watches a store asks several times a second what was written to; a row of `runs` holds whole files."""
+
 steps = sa.Table(
     "steps",
     metadata,
@@ -136,6 +139,7 @@ class Database:
             try:
                 with self.write() as connection:
                     metadata.create_all(connection)
+                    touched.create(connection, checkfirst=True)  # of a store that an earlier version made
                     self.full_text = self.sqlite and _create_full_text(connection)
                     self._check_version(connection)
                 return

@@ -27,6 +27,8 @@ from kernelwright.workers.sandbox import CANN, MODES, Cell
 from kernelwright.workers.worker import Worker
 
 START_SECONDS = 180.0
+CONFINED_BYTES = 2 << 30
+"""What the writable folder of a confined worker may hold: torch.compile keeps its files there."""
 SPAWN_SECONDS = 60.0
 FIRST_UID = 1_900_000_000
 """Every candidate gets a user id of its own (nobody's on a usual machine), so that limits per user are limits per candidate."""
@@ -41,10 +43,12 @@ ALLOCATOR = {
 
 class ForkServer:
     """Owns the server process and a folder for its workers. Use as a context manager. `preload` names modules that its
-    workers shall find imported; one that has a function `warm` is warmed up there (fork_main.py)."""
+    workers shall find imported; one that has a function `warm` is warmed up there (fork_main.py). `confined`: the workers that are
+    trusted with a task's file are closed in too, because the file is a stranger's."""
 
-    def __init__(self, threads: int = 1, *, preload: tuple[str, ...] = ()) -> None:
+    def __init__(self, threads: int = 1, *, preload: tuple[str, ...] = (), confined: bool = False) -> None:
         self.threads = threads
+        self.confined = confined
         self._preload = preload
         self.mode: str | None = None
         self._lock = threading.Lock()
@@ -89,13 +93,22 @@ class ForkServer:
         the one place it may write; without it, it gets an empty one that vanishes with it. `readable` are paths of the host that
         it may read and `devices` that it may open beside what every worker may, `hidden` Python packages that it cannot import."""
         limits = limits or Limits()
+        closed = sandboxed or self.confined
+        if closed and not sandboxed:
+            # Its replies are believed, so it may read our own files; what it leaves behind would be another's: nothing.
+            memory = min(limits.memory, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            limits = replace(limits, memory=memory, folder_bytes=CONFINED_BYTES)
+            folder, readable = None, (*readable, *_search_path())
         more: dict[str, Any] = {"readable": readable, "devices": devices, "hidden": hidden}
         reasons = []
-        for mode in self._modes() if sandboxed else ["none"]:
-            worker, reason = self._try(entry, mode, sandboxed, limits, folder, more)
+        for mode in self._modes() if closed else ["none"]:
+            if mode == "none" and closed and not sandboxed:
+                break  # a candidate's verdict says that it was not confined; nobody would be told so of a task
+            worker, reason = self._try(entry, mode, closed, limits, folder, more)
             if worker is not None:
-                if sandboxed:
+                if closed:
                     self.mode = mode
+                if sandboxed:
                     worker.number_requests()
                 return worker
             reasons.append(f"{mode}: {reason}")

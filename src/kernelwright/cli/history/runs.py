@@ -4,7 +4,7 @@ go on where a run stopped; it is repeated from its start, and what it had paid f
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -43,7 +43,9 @@ def _prune(store: Store, days: float, as_json: bool) -> int:
 
 
 def _list(store: Store, limit: int, as_json: bool) -> int:
-    shown = [_row(_whole(store, run)) for run in store.runs()[:limit]]
+    from kernelwright.store.summary import row as row_of
+
+    shown = [row_of(_whole(store, run)) for run in store.runs()[:limit]]
     if as_json:
         print(json.dumps({"runs": shown}))
         return 0
@@ -83,25 +85,6 @@ def _whole(store: Store, run: RunRecord) -> RunRecord:
         return store.load_run(run.id)
     except StoreError:
         return run
-
-
-def _row(record: RunRecord) -> dict[str, Any]:
-    from kernelwright.store.summary import best_over_time, spending
-
-    best = best_over_time(record)
-    return {
-        "run": record.id,
-        "status": record.status,
-        "task": str(record.job.get("task", "")),
-        "dsl": str(record.job.get("dsl", "")),
-        "model": str(record.job.get("model", "")),
-        "speedup": best[-1].speedup if best else None,
-        "steps": len(record.steps),
-        "cost_usd": spending(record).cost_usd,
-        "started": record.started,
-        "seconds": round(record.seconds, 1),
-        "damaged": list(record.damaged),
-    }
 
 
 def resume_command(

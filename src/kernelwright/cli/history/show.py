@@ -62,11 +62,12 @@ def show_command(
             print(json.dumps(export(record)))
             return 0
         if step is None:
-            report = _report(record)
+            from kernelwright.store.summary import report
+
             if as_json:
-                print(json.dumps(report))
+                print(json.dumps(report(record)))
             else:
-                _print(record, report)
+                _print(record, report(record))
             return 0
         found = next((one for one in record.steps if one.number == step), None)
         if found is None:
@@ -77,24 +78,6 @@ def show_command(
     else:
         _print_step(found, texts)
     return 0
-
-
-def _report(record: RunRecord) -> dict[str, Any]:
-    from kernelwright.store.summary import best_over_time, spending
-
-    parents = record.parents()
-    return {
-        "run": record.id,
-        "job": record.job,
-        "status": record.status,
-        "best": record.best,
-        "started": record.started,
-        "seconds": round(record.seconds, 3),
-        "spent": asdict(spending(record)),
-        "best_over_time": [asdict(best) for best in best_over_time(record)],
-        "steps": [{**asdict(step), "parent": parents[step.number]} for step in record.steps],
-        "damaged": list(record.damaged),
-    }
 
 
 def _print(record: RunRecord, report: dict[str, Any]) -> None:

@@ -51,15 +51,20 @@ def _text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;")
 
 
-def _sealed(record: Record, folder: Path) -> str:
-    """Kernel, sketch, task and verdict of a record, compressed."""
-    texts = {}
-    for name in ("kernel", "sketch", "verdict"):
-        if (place := getattr(record, name)) is not None:
-            texts[name] = _read(folder / place)
+def texts_of(record: Record, folder: Path) -> dict[str, str]:
+    """Kernel, sketch, task and verdict of a record: those that are there, below the report's folder."""
+    places = {name: getattr(record, name) for name in ("kernel", "sketch", "verdict")}
     if record.kernel is not None:
-        texts["task"] = _read((folder / record.kernel).with_name("task.py"))
-    texts = {name: text for name, text in texts.items() if text}
+        places["task"] = str(Path(record.kernel).with_name("task.py"))
+    inside = {name: folder / place for name, place in places.items() if place is not None}
+    within = folder.resolve()
+    texts = {name: _read(path) for name, path in inside.items() if path.resolve().is_relative_to(within)}
+    return {name: text for name, text in texts.items() if text}
+
+
+def _sealed(record: Record, folder: Path) -> str:
+    """The texts of a record, compressed."""
+    texts = texts_of(record, folder)
     if not texts:
         return ""
     return base64.b64encode(gzip.compress(json.dumps(texts).encode(), 9, mtime=0)).decode()

@@ -1,0 +1,1 @@
+export function BenchView({ report }: { report?: string }) { return <p>{report}</p>; }
