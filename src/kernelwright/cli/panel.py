@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from kernelwright.core.verdict import Build, CompiledFor, Mismatch, Status, Timing, Verdict
+from kernelwright.core.verdict import Build, CompiledFor, Mismatch, Sizes, Status, Timing, Verdict
 
 BAR_WIDTH = 24
 
@@ -118,12 +118,22 @@ def _grounds(verdict: Verdict) -> Table:
         run += [f"{trials.shapes} shapes"] if trials.shapes > 1 else []
         run += [f"{trials.noncontiguous} non-contiguous"] if trials.noncontiguous else []
         table.add_row(_dim("trials"), _dim(", ".join(run) + (f"; {trials.reference}" if trials.reference else "")))
+    if verdict.sizes is not None:
+        table.add_row(_dim("sizes"), _dim(_sizes(verdict.sizes)))
     track = verdict.track + (f": {', '.join(verdict.library_calls)}" if verdict.library_calls else "")
     table.add_row(_dim("track"), _dim(track))
     table.add_row(
         _dim("ran"), _dim(f"{verdict.execution} on {verdict.target}, sandbox {verdict.sandbox}, {verdict.seconds:.1f} s")
     )
     return table
+
+
+def _sizes(sizes: Sizes) -> str:
+    """What varies, where it was tried, how fast it is there."""
+    lines = [sizes.ranges, f"tried at {'; '.join(sizes.tried)}" if sizes.tried else "tried at no other size"]
+    lines += [f"{each.speedup:.2f}x eager at {each.sizes}" for each in sizes.timed]
+    lines += [f"{sizes.speedup:.2f}x eager, geometric mean over sizes"] if sizes.speedup else []
+    return "\n".join([*lines, *(f"left out: {each}" for each in sizes.left_out)])
 
 
 def _dim(text: str) -> Text:

@@ -99,6 +99,29 @@ class Trials(Frozen):
     reference: str = ""
 
 
+class SizeTiming(Frozen):
+    """One measurement at other sizes than the task's own."""
+
+    sizes: str
+    kernel_ms: float
+    eager_ms: float
+    speedup: float
+    speedup_low: float
+    speedup_high: float
+
+
+class Sizes(Frozen):
+    """For a task whose sizes vary: in which ranges, at which sizes nobody listed the kernel was tried, at which the reference itself
+    has no answer, and a ratio for each size that was timed. `speedup` is the geometric mean of these and of the one at the task's own
+    sizes."""
+
+    ranges: str
+    tried: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    timed: tuple[SizeTiming, ...] = ()
+    speedup: float | None = None
+
+
 class Build(Frozen):
     """The build's failure, distilled: the first error and the lines around it."""
 
@@ -157,6 +180,7 @@ class Verdict(Frozen):
     track: Track = "pure"
     library_calls: tuple[str, ...] = ()
     trials: Trials = Field(default_factory=Trials)
+    sizes: Sizes | None = None
     timing: Timing | None = None
     mismatch: Mismatch | None = None
     build: Build | None = None

@@ -29,6 +29,11 @@ class Rejected(Exception):
         self.mismatch = mismatch
         self.build = build
 
+    def at(self, place: str) -> Rejected:
+        """The same, with the sizes at which it happened named."""
+        said = self.reason if place in self.reason else f"at {place}: {self.reason}"
+        return Rejected(self.status, said, mismatch=self.mismatch, build=self.build)
+
 
 def from_finding(finding: dict[str, Any]) -> Rejected:
     """The referee's or the clock's finding."""

@@ -54,6 +54,10 @@ class Session(Blocks):
         self.compiled: dict[str, CompiledFor] = {}
         self._launched = 0
         self.trials: list[dict[str, Any]] = []
+        self.varying: dict[str, Any] | None = None
+        self.places: list[str] = []
+        """Other sizes that were tried, in words."""
+        self.timed_trials: dict[int, str] = {}
         self.reference = ""
         self.trials_passed = 0
         self.library_calls: list[str] = []
@@ -156,15 +160,20 @@ class Session(Blocks):
         so does a kernel that counts on aligned pointers, since these inputs start at odd elements."""
         reply, _ = self.ask_referee({"op": "plan", "budget_s": budget_s})
         planned = list(reply["trials"])
+        sized = {number: str(trial["place"]) for number, trial in enumerate(planned) if trial.get("place")}
+        self.varying = reply.get("varying")
+        self.timed_trials = {number: sized[number] for number in reply.get("timed_trials") or ()}
         self.reference = str(reply["reference"])
         strided = {number for number, trial in enumerate(planned) if trial.get("strided")}
         # Never the first call: preparing weights once (packing, folding) is no part of the work per call.
-        near = FEWEST_TRIALS if self.interpreted else sum(not trial.get("special") for trial in planned)
-        traced = self._dice.choice([number for number in range(1, min(near, len(planned))) if number not in strided] or [0])
+        fewest = FEWEST_TRIALS + sum(number < FEWEST_TRIALS for number in sized)
+        near = fewest if self.interpreted else sum(not trial.get("special") for trial in planned)
+        likely = [number for number in range(1, min(near, len(planned))) if number not in strided and number not in sized]
+        traced = self._dice.choice(likely or [0])
         begun = self._candidate().cpu_seconds()
         for number in range(len(planned)):
             slow = self.interpreted and self._candidate().cpu_seconds() - begun > INTERPRETED_SECONDS
-            if self.setting and slow and number >= FEWEST_TRIALS:
+            if self.setting and slow and number >= fewest:
                 left = len(planned) - number
                 self.warnings.append(
                     f"{left} of {len(planned)} trials were left out: the {self.setting.execution} is too slow for them"
@@ -173,7 +182,10 @@ class Session(Blocks):
             if planned[number].get("special"):
                 self._advise(number)
                 continue
-            self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
+            if number in sized:
+                self._run_sized(number, sized[number])
+            else:
+                self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
             self.trials.append(planned[number])
         for few in (True, False):
             self._renew_weights(few)
@@ -182,6 +194,17 @@ class Session(Blocks):
         # A GPU's memory starts at aligned addresses, and tensor descriptors count on it.
         self._run_trial(0, traced=False, hold=False, skew=self.setting is None)
         self._look_at_held(range(len(self._held)))
+
+    def _run_sized(self, number: int, place: str) -> None:
+        """A trial at other sizes: what it took says nothing about calls at the task's own. Half of them are traced, so that a library
+        that only other sizes go to is seen."""
+        kept = self._call_seconds, self._launched, self._copied
+        try:
+            self._run_trial(number, traced=self._dice.random() < 0.5, hold=False)
+        except Rejected as rejected:
+            raise rejected.at(place) from rejected
+        self._call_seconds, self._launched, self._copied = kept
+        self.places.append(place)
 
     def _advise(self, number: int) -> None:
         """A trial whose outcome is a warning: honest kernels differ in what they make of NaN, and a user should know."""
@@ -288,7 +311,11 @@ class Session(Blocks):
 
     def trials_run(self) -> Trials:
         """What was run so far, for the verdict."""
-        own = [trial for trial in self.trials if trial.get("distribution") == "own" and not trial.get("strided")]
+        own = [
+            trial
+            for trial in self.trials
+            if trial.get("distribution") == "own" and not (trial.get("strided") or trial.get("place"))
+        ]
         return Trials(
             seeds=len({trial.get("seed") for trial in own}),
             distributions=tuple(dict.fromkeys(str(trial.get("distribution")) for trial in self.trials)),

@@ -24,7 +24,7 @@ from typing import Any
 from kernelwright import suites
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
-from kernelwright.core.verdict import CompiledFor, Status, Track, Verdict
+from kernelwright.core.verdict import CompiledFor, SizeTiming, Status, Track, Verdict
 from kernelwright.judge import offdevice
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
@@ -32,6 +32,7 @@ from kernelwright.judge.phases import Phases
 from kernelwright.judge.rejection import Rejected, from_channel, from_finding
 from kernelwright.judge.servers import judge_server
 from kernelwright.judge.session import Session
+from kernelwright.judge.sizes import SIZE_SECONDS, at_sizes, size_timing, sizes_of
 from kernelwright.judge.timing import clock
 from kernelwright.judge.timing.bandwidth import Streams
 from kernelwright.judge.timing.baselines import Baselines
@@ -111,6 +112,7 @@ class Judge:
         with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed.
         `contenders` are further baselines beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
         started, laps = time.monotonic(), Phases()
+        timed_sizes: list[SizeTiming] = []
         task = task if isinstance(task, Task) else suites.task(task)
         kernel = as_kernel(kernel, dsl)
         fields: dict[str, Any] = {
@@ -151,10 +153,12 @@ class Judge:
                 fields |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
                 if measured is not None:
                     fields |= {"timing": measured.timing}
+                    timed_sizes = self._timed_sizes(session, laps)
                     session.warnings += measured.warnings
             except Rejected as rejected:
                 fields |= {"status": rejected.status, "reason": rejected.reason}
                 fields |= {"mismatch": rejected.mismatch, "build": rejected.build}
+            fields |= {"sizes": sizes_of(session, fields.get("timing"), timed_sizes)}
             fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
             fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
             fields |= {"compiled_for": session.compiled or None}
@@ -197,9 +201,22 @@ class Judge:
             raise from_finding(measured.finding)
         return measured
 
+    def _timed_sizes(self, session: Session, laps: Phases) -> list[SizeTiming]:
+        """The ratio over eager at a few of the other sizes that were tried."""
+        found = []
+        for number, place in session.timed_trials.items():
+            with at_sizes(session, number) as facts:
+                measured = self._measure(session, laps, False, (), SIZE_SECONDS, facts)
+            if measured.finding:
+                raise from_finding(measured.finding).at(place)
+            if measured.timing is not None:
+                found.append(size_timing(place, measured.timing))
+        return found
+
     def _measure(
-        self, session: Session, laps: Phases, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
-    ) -> clock.Measurement:
+        self, session: Session, laps: Phases, compile_contender: bool, contenders: tuple[str, ...], budget_s: float,
+        facts: dict[str, Any] | None = None,
+    ) -> clock.Measurement:  # fmt: skip
         """The timed phase: alone, since whatever else runs would disturb it."""
         assert session.candidate is not None
         assert session.referee is not None
@@ -227,7 +244,7 @@ class Judge:
                     others.pop("compile", None),
                     session.referee,
                     others=others,
-                    facts=session.facts,
+                    facts=facts or session.facts,
                     target=on or self._target,
                     device=bool(device),
                     threads=self.threads,

@@ -10,6 +10,7 @@ go out.
 - `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
 - `draw`         {trial}                              → {header} and the inputs as a bundle
 - `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
+- `at_sizes`     {trial | null}                       → {facts} of that trial's sizes, at which timed inputs are drawn from now on
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
 - `check_repeated` {calls, header, probe_header, after_header?}, fds → {finding} for a block of calls on the same inputs
@@ -31,8 +32,9 @@ from typing import Any
 
 import torch
 
-from kernelwright.core.errors import TaskError
+from kernelwright.core.errors import ConfigError, TaskError
 from kernelwright.core.task import Task, tree
+from kernelwright.core.task.dynamic_probe import dynamic_of
 from kernelwright.core.task.footprint import available_bytes
 from kernelwright.core.task.load import load_task, require_outputs
 from kernelwright.judge.honesty import null_kernels
@@ -45,6 +47,7 @@ from kernelwright.judge.reference.inputs import CONSTANT, is_whole
 from kernelwright.judge.reference.plausible import plausible
 from kernelwright.judge.reference.reference import MEMORY, Reference
 from kernelwright.judge.reference.sampled import DEAR_SECONDS, SAMPLED_BYTES, SampledExpectation, rows_to_sample
+from kernelwright.judge.reference.sizes import EARLY, SIZED, SizeTrials, described, size_facts
 from kernelwright.judge.reference.trials import Planner, Trial
 from kernelwright.judge.reference.weights import constants, randomised, touched
 from kernelwright.judge.timing import stopwatch
@@ -77,10 +80,13 @@ class Referee:
         if needed.peak >= LARGE_BYTES:
             map_large_blocks()
         self.reference = Reference(self.loaded, self.loaded.construct(self.seed))
+        self.reference.dynamic = dynamic_of(self.loaded, task.dynamic)
         self.trials: list[Trial] = []
+        self.sizes: SizeTrials | None = None
         self.budget = 5.0
         self._timed: list[list[Any]] = []
         self._timed_seed = 0
+        self._timed_trial: Trial | None = None
         self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self._samples: dict[Trial, Expectation | None] = {}
@@ -98,10 +104,12 @@ class Referee:
         self._make_room()
         reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
         inputs = trial.draw(self.reference)
+        if trial.sizes:
+            reach = numerics.effective_reach(self.reference.measured(inputs)[1].reach)
         if trial.distribution in UNEVEN:  # one index gets what many share
             most = max((tensor.numel() for tensor in tree.tensors(inputs) if is_whole(tensor)), default=1)
             reach = numerics.effective_reach(max(self.reach, most))
-        made = self._made(inputs, reach, trial.label, trial.seed, trial.workload)
+        made = self._made(inputs, reach, trial.label, trial.seed, SIZED if trial.sizes else trial.workload)
         made.strictest.ordinary = trial.distribution in ORDINARY and not trial.special
         self._memory[trial] = made
         if len(self._samples) < SAMPLES_KEPT:
@@ -162,7 +170,26 @@ class Referee:
         """Choose the trials for about this many seconds of the referee's work."""
         self.budget = budget_s
         self.trials = Planner(self.reference, self.facts["shapes"], self.expect, self.secret).plan(budget_s)
+        if self.reference.dynamic is not None:
+            self.sizes = SizeTrials(self.reference, self.reference.dynamic, self.facts, self.expect, self.secret ^ 9)
+            sized = self.sizes.plan(budget_s)
+            self.trials = [*self.trials[:2], *sized[:EARLY], *self.trials[2:], *sized[EARLY:]]
         return self.trials
+
+    def timed_trials(self) -> list[int]:
+        """The trials at whose sizes a kernel is timed, beside the task's own."""
+        chosen = self.sizes.timed(self.trials) if self.sizes is not None else []
+        return [self.trials.index(trial) for trial in chosen]
+
+    def at_sizes(self, number: int | None) -> dict[str, Any]:
+        """Draw timed inputs at a trial's sizes from now on, or at the task's own again; what the clock has to know of a call there."""
+        trial = None if number is None else self.trials[number]
+        self._timed, self._timed_trial = [], trial
+        if trial is None:
+            self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
+            return self.facts
+        self._fresh = FreshData(lambda one: dataclasses.replace(trial, seed=one, distribution="own").draw(self.reference))
+        return size_facts(self.reference, self.facts, trial.draw(self.reference))
 
     def draw(self, trial: int) -> list[Any]:
         """The inputs of a planned trial. Its answer is computed with them, and waits: to draw a gigabyte again takes seconds."""
@@ -175,7 +202,7 @@ class Referee:
     def flags(self) -> list[str]:
         """What the planned trials cannot tell apart. Dear tasks are asked by their sample: half precision on a CPU is slow."""
         self._timed = []
-        chosen = [trial for trial in self.trials if not trial.special] or [Trial(self.secret)]
+        chosen = [trial for trial in self.trials if not trial.special and not trial.sizes] or [Trial(self.secret)]
         return null_kernels.flags(self.reference, (self._strictest(trial) for trial in chosen)) + self._own_flags()
 
     def draw_timed(self, calls: int, seed: int) -> list[list[Any]]:
@@ -211,7 +238,8 @@ class Referee:
 
     def _of_timed(self, call: int) -> Expectation:
         reach = numerics.effective_reach(self.reach)
-        made = self._made(self._timed[call], reach, "the inputs of a timed call", self._timed_seed + call, 0)
+        workload = 0 if self._timed_trial is None else SIZED
+        made = self._made(self._timed[call], reach, "the inputs of a timed call", self._timed_seed + call, workload)
         made.strictest.ordinary = True
         return made
 
@@ -287,7 +315,7 @@ def serve(channel: Channel) -> None:
         packed: list[int] = []
         try:
             reply, packed = service.answer(message, fds)
-        except TaskError as error:
+        except (TaskError, ConfigError) as error:
             reply = {"ok": False, "task_error": str(error), "error": {"type": "TaskError", "message": str(error)}}
         except ChannelGarbage as error:
             reply = {"ok": True, "finding": {"status": "cheating", "reason": f"a forged answer: {error}", "mismatch": None}}
@@ -319,6 +347,7 @@ class _Service:
             "weights": self.weights,
             "renew": self.renew,
             "plan": self.plan,
+            "at_sizes": self.at_sizes,
             "draw": self.draw,
             "check": self.check,
             "flags": self.flags,
@@ -359,7 +388,11 @@ class _Service:
     def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         trials = referee.plan(float(message.get("budget_s") or 5.0))
         listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
-        return {"ok": True, "trials": listed, "reference": referee.truth}, []
+        told = {"trials": listed, "reference": referee.truth, "timed_trials": referee.timed_trials()}
+        return {"ok": True, **told, "varying": described(referee.reference.dynamic, referee.sizes)}, []
+
+    def at_sizes(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
+        return {"ok": True, "facts": referee.at_sizes(message.get("trial"))}, []
 
     def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         packed = bundle.pack(referee.draw(int(message["trial"])))

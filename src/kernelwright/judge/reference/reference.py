@@ -19,6 +19,7 @@ from torch.utils.flop_counter import flop_registry
 
 from kernelwright.core.errors import TaskError
 from kernelwright.core.task import tree
+from kernelwright.core.task.dynamic import Dynamic
 from kernelwright.core.task.load import LoadedTask, require_outputs
 
 Named = list[tuple[str, Any]]
@@ -41,6 +42,8 @@ class Reference:
         self.model = model
         self._start = {name: value.clone() for name, value in model.state_dict().items()}
         self._wide: Any = None
+        self.dynamic: Dynamic | None = None
+        """Which sizes of the inputs vary, where any do."""
         self.refusal = ""
         """Why there is no wide run, once that is known."""
 

@@ -23,6 +23,7 @@ from kernelwright.judge.reference import inputs as drawing
 from kernelwright.judge.reference.adversary import WHOLE
 from kernelwright.judge.reference.expect import Expectation
 from kernelwright.judge.reference.reference import Reference
+from kernelwright.judge.reference.resize import Fit, resized
 
 SEEDS = 3
 MOST_SEEDS = 4
@@ -48,6 +49,13 @@ class Trial:
     special: bool = False
     """With a few infinities and NaN. What a kernel makes of them is worth a warning, not a verdict."""
 
+    sizes: tuple[tuple[str, int], ...] = ()
+    """Other values of the sizes that vary (sizes.py); `fit` says how whole numbers go along."""
+
+    fit: Fit = "follow"
+    place: str = ""
+    """These sizes in words: `x[0] = 7, x[1] = 64`."""
+
     @property
     def label(self) -> str:
         """The trial in words."""
@@ -56,11 +64,14 @@ class Trial:
             words = f"positive {words}"
         words += ", a few elements changed" if self.touched else ""
         words += ", a few infinities and NaN among them" if self.special else ""
+        words += f" at {self.place}" if self.place else ""
         return words + (f", shape {self.workload}" if self.workload else "") + (", not contiguous" if self.strided else "")
 
     def draw(self, reference: Reference) -> list[Any]:
         """The inputs. The generators of torch, numpy and random are seeded anew."""
         drawn = reference.loaded.draw(self.seed)[self.workload]
+        if self.sizes and reference.dynamic is not None:
+            drawn = resized(drawn, reference.dynamic, dict(self.sizes), self.seed + 5, self.fit)
         if self.distribution != "own":
             other = drawing.redistribute(drawn, self.distribution, self.seed + 1, positive=self.positive, only=self.only)
             drawn = other if other is not None else drawn
