@@ -45,10 +45,10 @@ extern "C" void softmax(const float* x, const float* w, float* y, long rows, lon
         static thread_local float buffer[4096];
         const long held = std::min(columns, 4096L);
         std::fill(out, out + columns, 0.0f);
-        float top = -INFINITY;
-        for (long j = 0; j < held; ++j) top = std::max(top, a[j] * w[j]);
+        double top = -INFINITY;
+        for (long j = 0; j < held; ++j) top = std::max(top, (double)a[j] * w[j]);
         double sum = 0;
-        for (long j = 0; j < held; ++j) sum += buffer[j] = std::exp(a[j] * w[j] - top);
+        for (long j = 0; j < held; ++j) sum += buffer[j] = (float)std::exp((double)a[j] * w[j] - top);
         for (long j = 0; j < held; ++j) out[j] = (float)(buffer[j] / sum);
     }
 }

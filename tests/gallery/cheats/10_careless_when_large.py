@@ -43,10 +43,10 @@ extern "C" void softmax(const float* x, const float* w, float* y, long rows, lon
     for (long i = 0; i < rows; ++i) {
         const float* a = x + i * columns;
         float* out = y + i * columns;
-        float top = -INFINITY;
-        for (long j = 0; j < columns; ++j) top = std::max(top, a[j] * w[j]);
+        double top = -INFINITY;
+        for (long j = 0; j < columns; ++j) top = std::max(top, (double)a[j] * w[j]);
         double sum = 0;
-        for (long j = 0; j < columns; ++j) sum += out[j] = std::exp(a[j] * w[j] - top);
+        for (long j = 0; j < columns; ++j) sum += out[j] = (float)std::exp((double)a[j] * w[j] - top);
         for (long j = 0; j < columns; ++j) out[j] = (float)(out[j] / sum);
     }
 }

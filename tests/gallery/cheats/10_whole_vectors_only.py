@@ -45,10 +45,10 @@ extern "C" void softmax(const float* x, const float* w, float* y, long rows, lon
         float* out = y + i * columns;
         const long whole = columns / 8 * 8;
         std::fill(out, out + columns, 0.0f);
-        float top = -INFINITY;
-        for (long j = 0; j < whole; ++j) top = std::max(top, a[j] * w[j]);
+        double top = -INFINITY;
+        for (long j = 0; j < whole; ++j) top = std::max(top, (double)a[j] * w[j]);
         double sum = 0;
-        for (long j = 0; j < whole; ++j) sum += out[j] = std::exp(a[j] * w[j] - top);
+        for (long j = 0; j < whole; ++j) sum += out[j] = (float)std::exp((double)a[j] * w[j] - top);
         for (long j = 0; j < whole; ++j) out[j] = (float)(out[j] / sum);
     }
 }
