@@ -14,8 +14,8 @@ kernels work on tensors of the CPU as they are.
 Neither torch nor any compiler is imported here.
 """
 
-from kernelwright.gpu.program import Memory, Program, allocations
+from kernelwright.gpu.program import Memory, Program, Sample, allocations
 from kernelwright.gpu.report import Count, Fault, Report
 from kernelwright.gpu.translate.module import EntryPoint
 
-__all__ = ["Count", "EntryPoint", "Fault", "Memory", "Program", "Report", "allocations"]
+__all__ = ["Count", "EntryPoint", "Fault", "Memory", "Program", "Report", "Sample", "allocations"]

@@ -25,11 +25,19 @@ _FLAGS = [
 ]
 
 
+_kernels: list[Path] = []
+
+
+def keep_kernels_in(folder: Path) -> None:
+    """Build kernels into a folder of this process from now on: a process that runs foreign code must not reach the cache of others."""
+    _kernels[:] = [folder]
+
+
 def build(source: str, *, checks: bool) -> Path:
     """The shared object of a translated module, linked with the plain or the checked runtime."""
     runtime = runtime_folder()
     key = hashlib.sha256(f"{runtime.name}\n{source}".encode()).hexdigest()[:24]
-    folder = _root() / "kernels"
+    folder = _kernels[0] if _kernels else _root() / "kernels"
     folder.mkdir(parents=True, exist_ok=True)
     kernel = folder / f"{key}.o"
     shared = folder / f"{key}{'-checked' if checks else ''}.so"
@@ -52,7 +60,7 @@ def runtime_folder() -> Path:
     """The folder with the runtime's objects and the precompiled header; built where it is not there."""
     compiler = _compiler()
     version = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False).stdout.splitlines()[0]
-    digest = hashlib.sha256(f"{version}\n{_FLAGS}\n{_processor()}".encode())
+    digest = hashlib.sha256(f"readable\n{version}\n{_FLAGS}\n{_processor()}".encode())
     files = sorted(p for p in _RUNTIME.iterdir() if p.suffix in (".h", ".cpp"))
     for file in files:
         digest.update(file.name.encode() + file.read_bytes())
@@ -77,7 +85,7 @@ def runtime_folder() -> Path:
 
 def compile_library(arguments: list[str], folder: str, name: str) -> Path:
     """A library of the host side, built by `arguments` where it is not there yet."""
-    place = _root() / folder / name
+    place = _root() / f"{folder}-r" / name
     if not place.exists():
         place.parent.mkdir(parents=True, exist_ok=True)
         _compile(arguments, place)
@@ -104,6 +112,7 @@ def _compile(arguments: list[str], to: Path) -> None:
         if result.returncode:
             lines = [line for line in result.stderr.splitlines() if "error" in line] or result.stderr.splitlines()
             raise RuntimeError(f"the translation of PTX did not build: {' | '.join(lines[:3])}")
+        temporary.chmod(0o755)  # sandboxed processes of another user read it
         temporary.replace(to)
     finally:
         temporary.unlink(missing_ok=True)

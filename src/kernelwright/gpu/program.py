@@ -8,16 +8,20 @@ import functools
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 from kernelwright.core.errors import GpuError
 from kernelwright.gpu.build import build
 from kernelwright.gpu.ptx import parse
+from kernelwright.gpu.ptx.merged import merged
 from kernelwright.gpu.report import KINDS, Count, Fault, Report
 from kernelwright.gpu.translate import Translation, translate
 from kernelwright.gpu.translate.module import EntryPoint
 
 _MOST_FAULTS = 64
 _MAX_THREADS = 1024
+_PER_SITE = 6
+_MOST_MISSES = 1 << 21
 
 
 class _Entry(ctypes.Structure):
@@ -53,7 +57,23 @@ class _Launch(ctypes.Structure):
         ("faults", ctypes.c_void_p),
         *((n, ctypes.c_uint32) for n in ("fault_count", "stopped")),
         ("patience", ctypes.c_double),
+        ("only", ctypes.c_void_p),
+        *((n, ctypes.c_uint64) for n in ("only_count", "cache_bytes")),
+        ("misses", ctypes.c_void_p),
+        *((n, ctypes.c_uint64) for n in ("most_misses", "miss_count")),
     ]
+
+
+class _Miss(ctypes.Structure):
+    _fields_ = [("sector", ctypes.c_uint64), ("site", ctypes.c_uint64)]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Blocks of a grid, by their number, that stand for all; `cache_bytes` of the first level that one of them has."""
+
+    blocks: tuple[int, ...]
+    cache_bytes: int
 
 
 class Memory:
@@ -116,25 +136,42 @@ class Memory:
 class Program:
     """A module that can be launched."""
 
-    def __init__(self, translation: Translation, path: str, *, checks: bool, counts: bool) -> None:
+    def __init__(
+        self, translation: Translation, path: str, *, checks: bool, counts: bool, beside: Program | None = None
+    ) -> None:
         self.translation = translation
         self.checks, self.counts = checks, counts
         self.entries: Mapping[str, EntryPoint] = {e.name: e for e in translation.entries}
         self._library = ctypes.CDLL(path)
         self._library.kw_launch.argtypes = [ctypes.POINTER(_Launch)]
         self._table = (_Entry * len(translation.entries)).in_dll(self._library, "kw_entries") if translation.entries else ()
-        self._globals = ctypes.create_string_buffer(translation.layout.size + 256)
-        self.globals_address = (ctypes.addressof(self._globals) + 255) & ~255
+        self._globals: ctypes.Array[ctypes.c_char] = (
+            beside._globals if beside else ctypes.create_string_buffer(translation.layout.size + 256)
+        )
+        self.globals_address: int = (ctypes.addressof(self._globals) + 255) & ~255
+        if beside is not None:
+            return
         ctypes.memmove(self.globals_address, translation.layout.image(self.globals_address), translation.layout.size)
 
     @classmethod
-    def from_ptx(cls, text: str, *, checks: bool = False, counts: bool = False, name: str = "ptx") -> Program:
+    def from_ptx(
+        cls,
+        text: str,
+        *,
+        checks: bool = False,
+        counts: bool = False,
+        name: str = "ptx",
+        beside: Program | None = None,
+        apart: frozenset[int] | None = None,
+    ) -> Program:
         """Translate and build a module, or take it from the cache.
 
-        PtxError, with its line, for what is not known. `checks` finds wrong accesses, races and the like; `counts` counts.
+        PtxError, with its line, for what is not known. `checks` finds wrong accesses, races and the like; `counts` counts. `beside` is
+        another variant of the same module: they share its global memory. With `apart`, loads of shared memory are merged as the
+        assembler does, but on these lines.
         """
-        translation, path = _built(text, checks or counts, name)
-        return cls(translation, path, checks=checks, counts=counts)
+        translation, path = _built(text, checks or counts, name, apart)
+        return cls(translation, path, checks=checks, counts=counts, beside=beside)
 
     def variable(self, name: str) -> tuple[int, int]:
         """Address and size of a global or constant variable (what `cudaMemcpyToSymbol` writes to); KeyError if there is none."""
@@ -154,12 +191,13 @@ class Program:
         cluster: Sequence[int] = (1, 1, 1),
         threads: int | None = None,
         patience: float = 10.0,
+        sample: Sample | None = None,
     ) -> Report:
         """Run a kernel to its end. Pointers in `params` are addresses of this process.
 
         `shared` is the dynamic shared memory in bytes; `memory` the allocations to check against; `threads` how many cores of
-        the host work; `patience` the seconds without progress after which a wait is called endless. Faults are in the report;
-        GpuError for a launch that a device would refuse.
+        the host work; `patience` the seconds without progress after which a wait is called endless; with a `sample` only its blocks
+        run, and what they read goes through a cache. Faults are in the report; GpuError for a launch that a device would refuse.
         """
         found = self.entries.get(entry)
         if found is None:
@@ -192,10 +230,18 @@ class Program:
         counts = sites = None
         if self.counts:
             counts = (ctypes.c_uint64 * (2 * max(len(self.translation.counters), 1)))()
-            sites = (ctypes.c_uint64 * (4 * max(launch.sites, 1)))()
+            sites = (ctypes.c_uint64 * (_PER_SITE * max(launch.sites, 1)))()
             launch.counts, launch.site_counts = ctypes.addressof(counts), ctypes.addressof(sites)
+        if sample is not None:
+            only = (ctypes.c_uint64 * len(sample.blocks))(*sample.blocks)
+            misses = (_Miss * _MOST_MISSES)()
+            launch.only, launch.only_count, launch.threads = ctypes.addressof(only), len(sample.blocks), 1
+            launch.cache_bytes, launch.misses, launch.most_misses = sample.cache_bytes, ctypes.addressof(misses), _MOST_MISSES
         self._library.kw_launch(ctypes.byref(launch))
-        return self._report(entry, launch, faults, counts, sites, memory)
+        report = self._report(entry, launch, faults, counts, sites, memory)
+        if sample is None:
+            return report
+        return replace(report, misses=ctypes.string_at(misses, 16 * min(launch.miss_count, _MOST_MISSES)))
 
     def _check_launch(self, entry: EntryPoint, grid: Sequence[int], block: Sequence[int], params: bytes) -> None:
         size = 1
@@ -260,22 +306,21 @@ class Program:
     def _counted(
         self, entry: str, counts: ctypes.Array[ctypes.c_uint64], site_counts: ctypes.Array[ctypes.c_uint64]
     ) -> list[Count]:
-        by_line = {(s.kernel, s.line, s.name): k for k, s in enumerate(self.translation.sites)}
         found = []
         for k, block in enumerate(self.translation.counters):
             warps, lanes = counts[2 * k], counts[2 * k + 1]
             if block.kernel != entry or not warps:
                 continue
-            for name, line, location in block.instructions:
-                site = by_line.get((entry, line, name), -1)
-                requests, active, units, smallest = site_counts[4 * site : 4 * site + 4] if site >= 0 else (0, 0, 0, 0)
-                found.append(Count(name, line, location, warps, lanes, requests, active, units, smallest))
+            for place, (i, site) in enumerate(zip(block.instructions, block.sites, strict=True)):
+                figures = site_counts[_PER_SITE * site : _PER_SITE * (site + 1)] if site >= 0 else (0,) * _PER_SITE
+                found.append(Count(i.name, i.line, i.location, warps, lanes, k, place, *figures))
         return found
 
 
 @functools.lru_cache(maxsize=64)
-def _built(text: str, checks: bool, name: str) -> tuple[Translation, str]:
-    translation = translate(parse(text, name), name)
+def _built(text: str, checks: bool, name: str, apart: frozenset[int] | None = None) -> tuple[Translation, str]:
+    module = parse(text, name)
+    translation = translate(module if apart is None else merged(module, apart), name)
     return translation, str(build(translation.source, checks=checks))
 
 

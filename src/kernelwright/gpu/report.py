@@ -76,10 +76,17 @@ class Count:
     location: Location | None
     warps: int
     lanes: int
+    block: int
+    place: int
+    """Where the instruction stands: its basic block among the module's, and its number there."""
     requests: int = 0
     active: int = 0
     units: int = 0
     least_units: int = 0
+    wavefronts: int = 0
+    """Turns of the memory's pipe: lines of 128 bytes, or passes over the banks when equal words of the whole warp are had at once."""
+    missed: int = 0
+    """Of a sample: sectors that the first level of caches did not have."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +97,8 @@ class Report:
     faults: tuple[Fault, ...] = ()
     counts: tuple[Count, ...] = ()
     checked: bool = False
+    misses: bytes = b""
+    """Of a sample: what went on to the second level, in order: pairs of 64-bit words, a sector's number and the site."""
 
     @property
     def ok(self) -> bool:

@@ -25,6 +25,9 @@ _FOREIGN = re.compile(
     r"-arch|-gencode|-code|--gpu-|-cudart|--cudart|-G$|-lcuda|-lnv|-lineinfo|-ptx$|-cubin$|-c$|-dc$|-shared$|-O\d?$|-std"
 )
 """Flags of the author that say for which device, or how to link: decided here. A following value goes with `-gencode`, `-arch`."""
+_WITH_OWN_INSTRUCTIONS = (90, 100, 101, 103, 120)
+EXTRA: list[str] = []
+"""Flags that are added to every command line in this process, by whoever needs PTX of another kind (lifting)."""
 _Popen = subprocess.Popen
 
 
@@ -54,6 +57,11 @@ def architecture(target: Mapping[str, Any]) -> int:
     """The architecture to compile for: the target's, or the newest that is executed."""
     digits = re.sub(r"\D", "", str(target.get("arch", "")))
     return min(int(digits or 80), NEWEST)
+
+
+def feature_architecture(arch: int, kind: str) -> str:
+    """`compute_90a`: architectures whose own instructions need the suffix have it."""
+    return f"{kind}_{arch}{'a' if arch in _WITH_OWN_INSTRUCTIONS else ''}"
 
 
 def device_attributes(target: Mapping[str, Any]) -> dict[int, int]:
@@ -98,10 +106,11 @@ def build(sources: Sequence[Path], output: Path, *, arch: int, flags: Sequence[s
     """Compile and link; GpuError with nvcc's errors by the author's lines."""
     toolkit()
     standard = next((f for f in reversed(flags) if f.startswith(("-std=", "--std="))), "-std=c++17")
+    virtual = feature_architecture(arch, "compute")
     command = [
-        str(NVCC), "-gencode", f"arch=compute_{arch},code=compute_{arch}", "--no-compress", "-lineinfo", "--cudart=none", "-shared",
-        "-Xcompiler", "-fPIC,-w", "-O2", "-w", standard, "--expt-relaxed-constexpr", "--extended-lambda", *author_flags(flags),
-        "-Xlinker", "--no-undefined", *map(str, sources), str(runtime or cudart()), "-o", str(output),
+        str(NVCC), "-gencode", f"arch={virtual},code={virtual}", "--no-compress", "-lineinfo", "--cudart=none", "-shared", "-O2", "-w",
+        "-Xcompiler", "-fPIC,-w,-fno-gnu-unique", standard, "--expt-relaxed-constexpr", "--extended-lambda", *author_flags(flags),
+        "-Xlinker", "--no-undefined", *map(str, sources), str(runtime or cudart()), "-o", str(output), *EXTRA,
     ]  # fmt: skip
     try:
         with _Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:

@@ -7,17 +7,59 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
+
+from kernelwright.core.errors import GpuError
 
 
 def find_nvcc() -> str | None:
-    """The real compiler, found before anything is redirected."""
+    """The real compiler, found before anything is redirected: a toolkit of the machine, or pip's (`kernelwright[cuda]`)."""
     found = shutil.which("nvcc")
     places = [found, "/usr/local/cuda/bin/nvcc", *map(str, sorted(Path("/usr/local").glob("cuda*/bin/nvcc"), reverse=True))]
+    packages = (Path(place) / "nvidia" for place in sys.path if place.endswith("-packages"))
+    places += [str(place) for package in packages for place in sorted(package.glob("cu*/bin/nvcc"), reverse=True)]
     return next((place for place in places if place and Path(place).exists()), None)
 
 
 NVCC = find_nvcc()
+SECONDS = 240.0
+_Popen = subprocess.Popen
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What the assembler made of a module: machine code, and the figures of each kernel by its name."""
+
+    cubin: bytes
+    figures: dict[str, dict[str, int]]
+
+
+def run(command: list[str], seconds: float) -> tuple[int, str]:
+    """Runs a program as it is, nvcc included: exit code and both outputs."""
+    with _Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            said, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return 1, f"{command[0]} did not finish within {seconds:.0f} s"
+        return process.returncode, said
+
+
+def assemble(ptx: str, arch: str) -> Assembled:
+    """PTX to machine code of an architecture (`sm_90a`); GpuError with the assembler's first error."""
+    if NVCC is None:
+        raise GpuError("there is no nvcc: install the CUDA toolkit, or pip install 'kernelwright[cuda]'")
+    with tempfile.TemporaryDirectory() as work:
+        text, cubin = Path(work) / "kernel.ptx", Path(work) / "kernel.cubin"
+        text.write_text(ptx, encoding="utf-8")
+        code, said = run([NVCC, "-cubin", "-Xptxas", "-v", f"-arch={arch}", str(text), "-o", str(cubin)], SECONDS)
+        if code:
+            raise GpuError(first_error(said, str(text)))
+        return Assembled(cubin.read_bytes(), read_ptxas(said))
 
 
 def read_ptxas(said: str) -> dict[str, dict[str, int]]:

@@ -39,6 +39,7 @@ auto& kernels = *new std::map<const void*, Kernel>();
 auto& variables = *new std::map<const void*, Variable>();
 auto& managed = *new std::vector<Managed>();
 auto& memory = *new std::map<uint64_t, std::pair<uint64_t, uint64_t>>();  // address: mapping, its size
+auto& library_calls = *new std::vector<std::string>();
 auto& lock = *new std::recursive_mutex();
 thread_local std::vector<Call> calls;
 thread_local cudaError_t last = cudaSuccess;
@@ -150,6 +151,12 @@ extern "C" {
 void kw_host(Host* given) { host = given; }
 void kw_failed(int error) { keep((cudaError_t)error); }
 void kw_reset() { sticky = last = cudaSuccess; }
+void kw_library_call(const char* name) {  // of a library's header: what it did is told once
+    for (auto& known : library_calls)
+        if (known == name) return;
+    library_calls.push_back(name);
+}
+const char* kw_library_called(int k) { return k < (int)library_calls.size() ? library_calls[k].c_str() : nullptr; }
 
 // ---- what nvcc's own code calls
 void** __cudaRegisterFatBinary(void* wrapper) { return (void**)new Module{wrapper, false}; }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -56,18 +57,23 @@ class Image:
     def __init__(self, ptx: str, device: Device) -> None:
         self.ptx = ptx
         self._device = device
+        self._programs: dict[bool, Program] = {}
 
     @cached_property
     def parsed(self) -> ParsedModule:
         """As the reader of PTX sees it."""
         return parse(self.ptx, "ptx")
 
-    @cached_property
+    @property
     def program(self) -> Program:
-        """Ready to run; its global memory is the module's."""
-        program = Program.from_ptx(self.ptx, checks=self._device.checks)
-        self._device.memory.add(program.globals_address, program.translation.layout.size, "the module's variables")
-        return program
+        """Ready to run, with the checks that the device wants now; its global memory is the module's."""
+        checks = self._device.checks
+        if checks not in self._programs:
+            first = next(iter(self._programs.values()), None)
+            program = self._programs[checks] = Program.from_ptx(self.ptx, checks=checks, beside=first)
+            if first is None:
+                self._device.memory.add(program.globals_address, program.translation.layout.size, "the module's variables")
+        return self._programs[checks]
 
     def kernel(self, name: str) -> Function:
         """An entry by its mangled name."""
@@ -148,8 +154,12 @@ class Device:
         checks: bool = False,
         told: Callable[[str], None] | None = None,
     ) -> None:
-        self.attributes, self.checks, self.memory = attributes, checks, Memory()
+        self.attributes, self.memory = attributes, Memory()
+        self.checks = checks
+        """May be turned between launches: modules keep their memory."""
         self.launches = 0
+        self.seconds = 0.0
+        """That launches took here, with what they waited for their build."""
         self.faults: list[Fault] = []
         """What kernels did wrong, each place and kind once."""
         self.host_faults: list[str] = []
@@ -168,8 +178,16 @@ class Device:
         """Answer the CUDA calls of this process from now on, through our `libcudart` at this path."""
         self._library = ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
         self._library.kw_host.argtypes = [ctypes.c_void_p]
+        self._library.kw_library_called.restype = ctypes.c_char_p
         self._library.kw_host(ctypes.byref(self._host))
         atexit.register(self.close)
+
+    def library_calls(self) -> list[str]:
+        """Routines of cuBLAS that host code called so far: they did work in place of a kernel."""
+        found: list[str] = []
+        while self._library is not None and (name := self._library.kw_library_called(len(found))) is not None:
+            found.append(name.decode())
+        return found
 
     def close(self) -> None:
         """Answer no more: destructors of programs may still call."""
@@ -184,6 +202,10 @@ class Device:
             yield
         finally:
             self._observers.remove(see)
+
+    def watch(self, see: Callable[[Launch], Any]) -> None:
+        """As `observed`, for good."""
+        self._observers.append(see)
 
     def raise_pending(self) -> None:
         """Raise what the last calls ran into: what was refused, or with checks the first thing that was wrong."""
@@ -236,7 +258,10 @@ class Device:
         wanted = [see(launch) for see in tuple(self._observers)]
         if any(answer is False for answer in wanted):
             return 0
-        return max((self._fault(fault) for fault in launch.run()), default=0)
+        start = time.monotonic()
+        faults = launch.run()
+        self.seconds += time.monotonic() - start
+        return max((self._fault(fault) for fault in faults), default=0)
 
     def _fault(self, fault: Fault) -> int:
         """CUDA's error, or 0 where a checked program goes on."""

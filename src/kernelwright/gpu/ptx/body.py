@@ -12,6 +12,7 @@ from kernelwright.gpu.ptx.lex import BEGIN_ASM, END_ASM
 from kernelwright.gpu.ptx.nodes import (
     Address,
     Function,
+    Immediate,
     Instruction,
     Label,
     Location,
@@ -253,6 +254,8 @@ class _Body:
         s = self.s
         if word == "_":
             return None
+        if word == "WARP_SZ":
+            return Immediate(32)
         unique = scope.find(word)
         kind = self.registers.get(unique)
         if kind is not None:

@@ -11,6 +11,7 @@ from kernelwright.gpu.ptx.nodes import Function, Module, Parameter, Variable
 from kernelwright.gpu.ptx.stream import Stream
 from kernelwright.gpu.ptx.types import TYPE_BYTES
 from kernelwright.gpu.ptx.variables import SPACES, extent, variables
+from kernelwright.gpu.ptx.wmma import without_wmma
 
 _LINKAGE = {".extern", ".visible", ".weak", ".common"}
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"((?:[^"\\]|\\.)*)"(?:[ \t]+"((?:[^"\\]|\\.)*)")?', re.MULTILINE)
@@ -73,7 +74,7 @@ class _Reader:
             external |= word == ".extern"
             word = s.next()
         if word in (".entry", ".func"):
-            self.functions.append(self._function(word == ".entry"))
+            self.functions.append(without_wmma(self._function(word == ".entry")))
         elif word in SPACES:
             self.variables += variables(s, word, external=external)
         else:

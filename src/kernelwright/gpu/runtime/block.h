@@ -21,7 +21,7 @@ struct Barrier {
 struct Block {
     Launch* launch;
     Grid* grid;
-    uint64_t number, shared_bytes;
+    uint64_t number, shared_bytes, turns;
     uint32_t warp_count, running, rounds;  // rounds in which nothing but spinning was seen
     std::vector<Warp*> warps;
     std::vector<uint8_t> state;  // of each warp

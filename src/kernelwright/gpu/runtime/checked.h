@@ -13,12 +13,15 @@ enum { ATOMIC = 128, PENDING = 64, MANY = 63 };
 
 struct Copy { uint64_t to, from; uint32_t size, given, site, lane; };
 struct WarpCopies { std::vector<Copy> open; std::vector<std::vector<Copy>> groups; };
+struct Line { uint64_t number; uint32_t sectors; };  // of 128 bytes; which of its four sectors are there
+enum { WAYS = 8 };
 struct BlockChecks {
     std::vector<uint32_t> wrote, read;
     uint32_t epoch = 1, tag = 1;
     bool synced = false;
     std::vector<WarpCopies> copies;
     uint64_t last_range = 0;
+    std::vector<Line> lines;  // of a profile: the cache's sets of WAYS lines, the latest first
 };
 struct GridChecks {
     std::vector<uint32_t*> cells;  // for each range
@@ -58,6 +61,7 @@ void kw_block_begins(Block* b) {
     c->tag = (uint32_t)(b->number % 65533) + 1;
     c->synced = false;
     c->copies.assign(b->warp_count, {});
+    if (b->launch->cache_bytes) c->lines.assign(std::max<uint64_t>(1, b->launch->cache_bytes / (128 * WAYS)) * WAYS, {~0ull, 0});
 }
 void kw_block_ends(Block*) {}
 void kw_block_freed(Block* b) { delete (BlockChecks*)b->checks; }
@@ -67,13 +71,44 @@ uint64_t kw_shared_room(uint64_t bytes) { return 3 * bytes + 4096; }
 static uint32_t active(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
 
 static void count_add(Warp* w, uint32_t mask, uint32_t site, uint64_t units, uint64_t least) {
-    uint64_t* c = w->block->site_counts.data() + 4ull * site;
+    uint64_t* c = w->block->site_counts.data() + 6ull * site;
     c[0]++;
     c[1] += active(mask);
     c[2] += units;
     c[3] += least;
 }
-static void count_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at) {
+enum Access { READ = 0, WRITE = 1, UPDATE = 2 };
+
+// Whether a sector is in the first level's cache; one that is read is there afterwards.
+static bool cached(BlockChecks* c, uint64_t sector, int access) {
+    uint64_t line = sector >> 2, sets = c->lines.size() / WAYS;
+    uint32_t bit = 1u << (sector & 3);
+    Line *set = &c->lines[line % sets * WAYS], found{line, 0};
+    int at = 0;
+    while (at < WAYS && set[at].number != line) at++;
+    if (at < WAYS) found = set[at];
+    else if (access != READ) return false;
+    bool hit = access == READ && found.sectors & bit;
+    if (access == READ) found.sectors |= bit;
+    for (int k = at < WAYS ? at : WAYS - 1; k > 0; k--) set[k] = set[k - 1];
+    set[0] = found;
+    return hit;
+}
+static void count_lines(Warp* w, uint32_t site, int n, const uint64_t* sectors, int access) {
+    uint64_t* c = w->block->site_counts.data() + 6ull * site;
+    Launch* l = w->block->launch;
+    BlockChecks* k = checks_of(w);
+    for (int i = 0; i < n; i++) {
+        bool new_line = true;
+        for (int j = i - 1; j >= 0 && new_line; j--) new_line = sectors[j] >> 2 != sectors[i] >> 2;
+        c[4] += new_line;
+        if (!l->cache_bytes || cached(k, sectors[i], access)) continue;
+        c[5]++;
+        uint64_t at = __atomic_fetch_add(&l->miss_count, 1, __ATOMIC_RELAXED);
+        if (at < l->most_misses) l->misses[at] = {sectors[i], site};
+    }
+}
+static void count_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int access) {
     if (!w->counts || !mask) return;
     uint64_t sectors[128], most = 0;
     int n = 0;
@@ -87,10 +122,11 @@ static void count_global(Warp* w, uint32_t mask, uint32_t site, int size, const 
         }
     }
     count_add(w, mask, site, (uint64_t)n, (active(mask) * (uint64_t)size + 31) / 32);
+    count_lines(w, site, n, sectors, access);
 }
 // Passes over 32 banks of four bytes: wide accesses go in two or four parts of the warp; equal words are had in one pass.
 static uint32_t passes_of(uint32_t lanes, int size, const uint64_t* at, uint64_t base) {
-    uint32_t first[32], words[32][8], used[32] = {}, most = 0;
+    uint32_t first[32], words[32][8], used[32] = {}, most = 0;  // of a bank: its first word, further ones, how many
     for (uint32_t m = lanes; m; m &= m - 1) {
         int i = __builtin_ctz(m);
         uint64_t o = at[i] - base;
@@ -118,6 +154,7 @@ static void count_shared(Warp* w, uint32_t mask, uint32_t site, int size, const 
     if (parts > 4) parts = 4;
     if (simple) {  // one word for all, or a row without gaps
         count_add(w, mask, site, (uint64_t)parts, (uint64_t)parts);
+        w->block->site_counts[6ull * site + 4] += at[0] == at[1] ? 1 : (uint64_t)parts;
         return;
     }
     uint64_t passes = 0, least = 0;
@@ -128,6 +165,7 @@ static void count_shared(Warp* w, uint32_t mask, uint32_t site, int size, const 
         least++;
     }
     count_add(w, mask, site, passes, least);
+    w->block->site_counts[6ull * site + 4] += parts == 1 ? passes : passes_of(mask, size, at, (uint64_t)w->shared);
 }
 KW_INLINE bool is_row(const uint64_t* at, int size) {
     uint64_t off = 0;
@@ -139,8 +177,6 @@ KW_INLINE bool is_one(const uint64_t* at) {
     for (int i = 0; i < 32; i++) off |= at[i] ^ at[0];
     return !off;
 }
-
-enum Access { READ = 0, WRITE = 1, UPDATE = 2 };
 
 // The shadow of one lane's access to shared memory: 0 or the kind of the fault, and who the other was.
 KW_INLINE uint32_t shadow(BlockChecks* c, uint32_t warp, uint32_t first, uint32_t last, int access, uint32_t& other) {
@@ -262,7 +298,7 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
         if (access == UPDATE) c->synced = true;
         if (range >= 0 && good == ~0u && access != UPDATE && is_row(at, size)) {
             uint32_t* cells = g->cells[(size_t)range];
-            if (!cells) return count_global(w, good, site, size, at), good;
+            if (!cells) return count_global(w, good, site, size, at, access), good;
             uint64_t o = low - l->ranges[range].begin, first = o >> shift, count = ((o + 32ull * (uint64_t)size - 1) >> shift) - first + 1;
             uint32_t tag = c->tag, bad = 0;
             cells += first;
@@ -278,7 +314,7 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
                         uint32_t read = cells[k] >> 16;
                         cells[k] = (cells[k] & 0xffff) | ((read != 0) & (read != tag) ? 0xffff0000u : tag << 16);
                     }
-                count_global(w, good, site, size, at);
+                count_global(w, good, site, size, at, access);
                 return good;
             }
         }
@@ -309,7 +345,7 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
             }
         }
     }
-    count_global(w, good, site, size, at);
+    count_global(w, good, site, size, at, access);
     return good;
 }
 
@@ -362,6 +398,8 @@ void kw_copy_async(Warp* w, uint32_t mask, uint32_t site, int bytes, u32 s0, u32
         for (uint64_t g = o >> shift; g <= (o + (uint64_t)bytes - 1) >> shift; g++) k->wrote[g] |= PENDING;
     }
 }
+// At a barrier that all lanes of a warp must reach together: some are elsewhere, and have not left.
+void kw_divergent_barrier(Warp* w, uint32_t mask, uint32_t site) { kw_fault(w, F_DIVERGENT, site, __builtin_ctz(mask), 0, w->alive); }
 void kw_copy_commit(Warp* w, uint32_t) {
     WarpCopies& c = checks_of(w)->copies[w->index];
     c.groups.push_back(std::move(c.open));

@@ -36,6 +36,7 @@ void kw_copy_async(Warp* w, uint32_t mask, uint32_t, int bytes, u32 s0, u32 s1, 
     }
 }
 void kw_copy_commit(Warp*, uint32_t) {}
+void kw_divergent_barrier(Warp*, uint32_t, uint32_t) {}
 void kw_copy_wait(Warp*, uint32_t, uint32_t, int) {}
 }
 #else

@@ -48,13 +48,20 @@ struct Launch {
     const Range* ranges;
     uint64_t range_count;
     uint64_t* counts;       // per counter: executions by warps, then by lanes
-    uint64_t* site_counts;  // per site: requests, lanes, sectors or bank passes
+    uint64_t* site_counts;  // six per site: requests, lanes, sectors or bank passes, their least, lines of 128 bytes, sectors that missed
     uint64_t sites;
     Fault* faults;
     uint32_t fault_count;
     uint32_t stopped;
     double patience;  // seconds without progress after which a wait is called endless
+    // For a profile: only these blocks, one after the other; the first level's cache that one of them has; what missed it.
+    const uint64_t* only;
+    uint64_t only_count, cache_bytes;
+    struct Miss* misses;
+    uint64_t most_misses, miss_count;
 };
+
+struct Miss { uint64_t sector, site; };  // a 32-byte sector that went on to the second level
 
 struct Warp {
     Block* block;
@@ -128,6 +135,7 @@ template <int N> KW_INLINE int kw_next(Warp* w, Flow<N>& f, uint32_t& mask) {
 template <int N> KW_INLINE void kw_resume(Warp* w, Flow<N>& f) {
     if (!w->started) {
         w->started = 1;
+        __builtin_memset(&f, 0, sizeof f);
         kw_go(f, 0, w->alive);
     }
     if (!w->released) return;  // lanes parked at a barrier stay there while others of their warp go on

@@ -12,6 +12,7 @@
 
 enum State : uint8_t { RUNNING, WAITING, ENDED };
 enum { FUEL = 20000, ROUNDS = 4 };
+static const uint64_t MOST_TURNS = 1ull << 28;  // of warps of a profiled block: then it is taken to wait without end
 
 static double now() {
     timespec t;
@@ -92,7 +93,7 @@ static bool turn(Block* b) {
     for (uint32_t i = 0; i < b->warp_count; i++) {
         if (b->state[i] != RUNNING) continue;
         Warp* w = b->warps[i];
-        w->fuel = FUEL;
+        w->fuel = b->launch->only ? 1 : FUEL;  // a profile's warps go side by side, as their accesses meet in a cache
         int stop = b->launch->entry->run(w);
         if (b->grid->stopped) {
             b->running = 0;
@@ -107,7 +108,8 @@ static bool turn(Block* b) {
         } else if (stop == STOP_BARRIER) {
             moved = true;
             arrive(b, i);
-        }
+        } else if (b->launch->only && ++b->turns < MOST_TURNS)
+            moved = true;
     }
     return moved;
 }
@@ -134,7 +136,7 @@ static Block* make_block(Grid* g) {
     b->grid = g;
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
     b->warp_count = (threads + 31) / 32;
-    if (l->counts) b->counts.assign(2ull * l->entry->counters, 0), b->site_counts.assign(4 * l->sites, 0);
+    if (l->counts) b->counts.assign(2ull * l->entry->counters, 0), b->site_counts.assign(6 * l->sites, 0);
     b->shared_bytes = ((uint64_t)l->entry->shared_bytes + l->shared_bytes + 255) & ~255ull;
     uint64_t each = (sizeof(Warp) + 63) & ~63ull, registers = ((uint64_t)l->entry->register_bytes + 63) & ~63ull;
     uint64_t local = ((uint64_t)l->entry->local_bytes * 32 + 63) & ~63ull;
@@ -178,12 +180,13 @@ static void begin_block(Block* b, uint64_t number) {
     b->number = number;
     b->running = b->warp_count;
     b->rounds = 0;
+    b->turns = 0;
     memset(b->barriers, 0, sizeof b->barriers);
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
     uint32_t at[3] = {(uint32_t)(number % l->grid[0]), (uint32_t)(number / l->grid[0] % l->grid[1]), (uint32_t)(number / l->grid[0] / l->grid[1])};
     for (uint32_t i = 0; i < b->warp_count; i++) {
         Warp* w = b->warps[i];
-        memset(w->registers, 0, l->entry->register_bytes);
+        memset(w->registers, 0xff, l->entry->register_bytes);  // what nothing has written is NaN
         w->alive = threads - i * 32 >= 32 ? ~0u : (1u << (threads - i * 32)) - 1;
         w->started = w->spun = w->released = w->waited = 0;
         for (int k = 0; k < 3; k++) w->ctaid[k] = at[k];
@@ -194,7 +197,7 @@ static void begin_block(Block* b, uint64_t number) {
 
 static void work(Grid* g) {
     Launch* l = g->launch;
-    uint64_t blocks = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+    uint64_t blocks = l->only ? l->only_count : (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
     std::deque<Block*> open;
     std::vector<Block*> free_blocks;
     uint64_t seen = g->progress;
@@ -203,6 +206,7 @@ static void work(Grid* g) {
     auto start = [&]() {
         uint64_t n = g->next_block.fetch_add(1);
         if (n >= blocks) return false;
+        if (l->only) n = l->only[n];
         Block* b;
         if (free_blocks.empty()) b = make_block(g);
         else b = free_blocks.back(), free_blocks.pop_back();

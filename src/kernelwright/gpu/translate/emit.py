@@ -427,6 +427,6 @@ class Emitter:
             else:
                 self.put(f"w->{field} = {self.src(value, 32, None)};")
         self.put(f"w->barrier_site = {site};")
-        if block.divergent:
+        if block.divergent and (i.opcode == "bar" or i.has("aligned")):
             self.put(f"if (m != w->alive) kw_divergent_barrier(w, m, {site});")
         self.put(f"kw_park(R.flow, {block.successors[0]}, m); goto next;")

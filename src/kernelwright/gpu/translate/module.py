@@ -47,7 +47,9 @@ class CountedBlock:
     """A basic block as a counter: how often its instructions ran is how often it ran."""
 
     kernel: str
-    instructions: tuple[tuple[str, int, Location | None], ...]
+    instructions: tuple[Instruction, ...]
+    sites: tuple[int, ...]
+    """Of each instruction: its number among the sites, or -1."""
 
 
 @dataclass(frozen=True)
@@ -186,13 +188,9 @@ def _kernel(
     text = f"enum {{ kw_counter{index} = {len(counters)} }};\n" + emitter.function(index).replace(
         "kw_counter +", f"kw_counter{index} +"
     )
-    counters += [
-        CountedBlock(
-            function.name,
-            tuple((i.name, i.line, i.location) for i in [*b.instructions, *([b.terminator] if b.terminator else [])]),
-        )
-        for b in blocks
-    ]
+    for b in blocks:
+        whole = (*b.instructions, *([b.terminator] if b.terminator else []))
+        counters.append(CountedBlock(function.name, whole, tuple(known.get(id(i), -1) for i in whole)))
     size = start if dynamic else shared
     entry = EntryPoint(
         function.name, function.parameters, size, -(-local // 16) * 16, function.directives, bool(dynamic), _granules(blocks)

@@ -15,7 +15,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.index import evaluate
 from kernelwright.sketch.interpret import interpreter
 from kernelwright.sketch.parse import parse
-from tests.compiler.backends.cuda_c.emulation import call, library, needs_gcc
+from tests.compiler.backends.cuda_c.machine import call, library, needs_nvcc
 
 PAGE = (Path(__file__).parents[4] / "docs" / "sketch.md").read_text()
 EXAMPLES = {sketch.name: sketch for sketch in map(parse, re.findall(r"```python\n(.*?)```", PAGE, re.S))}
@@ -105,7 +105,7 @@ def turn():
 returns("y")
 """
 
-pytestmark = needs_gcc
+pytestmark = needs_nvcc
 
 
 def _tensors(sketch: nodes.Sketch) -> dict[str, torch.Tensor]:

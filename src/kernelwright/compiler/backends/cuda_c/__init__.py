@@ -1,7 +1,7 @@
-"""CUDA-C: kernels for NVIDIA GPUs as C++ source, built by nvcc; executed here by an emulator where there is no GPU.
+"""CUDA-C: kernels for NVIDIA GPUs as C++ source, built by nvcc; executed as compiled, by `gpu/`, where there is no GPU.
 
-1. `emulator/`   CUDA C++ on the CPU, with the checks a GPU does not give
-2. `runtime`     what the judge's sandboxed process loads: `builds` (builds and libraries), `inline` (load_inline), `aot` (nvcc)
+1. `host_api/`   headers of torch, pybind11 and cuBLAS in small, which host code includes
+2. `runtime`     what the judge's sandboxed process loads: `builds` (builds and libraries), `inline` (load_inline), `aot` (figures)
 3. `emit`        a sketch as a kernel file; `module_file` how that builds its source; `kernel` a sketch as CUDA source: launches
 4. `schedule`    what a block does: `cooperate` (nests dealt out to threads), `special` (scans, sorts), `tile_product`
 5. `product_kernel`  a kernel that is one large product, in registers or on `tensor_cores`
@@ -43,12 +43,24 @@ class CudaC(Language):
 
     def needs(self) -> Sequence[Tool]:
         """CUDA's compiler."""
-        return (program("nvcc", add="install the CUDA toolkit"),)
+        return (program("nvcc", add="install the CUDA toolkit, or: pip install 'kernelwright[cuda]'"),)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """In the candidate's sandbox: nvcc's toolkit, and the GPU in software, which is built here where it is not there yet."""
+        from kernelwright.compiler.offdevice import cuda_build
+        from kernelwright.core.errors import ToolMissing
+        from kernelwright.gpu.build import runtime_folder
+
+        try:
+            toolkit = cuda_build.include_folder().parent
+            return (str(toolkit), str(cuda_build.toolkit()), str(cuda_build.cudart().parent), str(runtime_folder()))
+        except ToolMissing:
+            return ()
 
     def needs_off_device(self) -> Sequence[Tool]:
-        """The emulator is built by the C++ compiler; nvcc only compiles for targets."""
-        nvcc = program("nvcc", add="install the CUDA toolkit", without="nothing is compiled for targets")
-        return (program("g++", "clang++", add="apt-get install g++"), nvcc)
+        """nvcc compiles kernels and their host code, and what it makes of them becomes a program for this processor."""
+        return (*self.needs(), program("g++", "clang++", add="apt-get install g++"))
 
     def needs_to_lift(self) -> Sequence[Tool]:
         """A parser, and the emulator's compiler."""

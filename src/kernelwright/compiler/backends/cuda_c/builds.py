@@ -1,8 +1,8 @@
-"""Builds of the candidate's process: nvcc calls become emulator builds, libraries that they made become checked ones.
+"""Builds of the candidate's process: nvcc calls become programs for the GPU in software, libraries that they made are checked.
 
-In: `install()`, once. From then on `subprocess` gives whoever runs nvcc a finished build, `ctypes.CDLL` opens emulated libraries
-with their checks, and `Tensor.data_ptr` tells the emulator how far the memory behind the pointer reaches. Sources are kept for
-the real compiler (ahead.py).
+In: `install(target)`, once. From then on `subprocess` gives whoever runs nvcc a finished build against our CUDA runtime, `ctypes.CDLL`
+opens such libraries with errors as exceptions, and `Tensor.data_ptr` tells the device how far the memory behind the pointer
+reaches. `device()` is the one device of the process: it executes, counts and records launches.
 """
 
 from __future__ import annotations
@@ -13,31 +13,46 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from kernelwright.compiler.backends.cuda_c.emulator import build as emulator
-from kernelwright.compiler.backends.cuda_c.emulator.library import MEMORY, Emulated, Launched
+from kernelwright.compiler.backends.cuda_c import host_api
+from kernelwright.compiler.offdevice import cuda_build
+from kernelwright.compiler.offdevice.nvcc import NVCC
 from kernelwright.compiler.offdevice.redirect import on_device
-from kernelwright.core.folders import cache_folder
+from kernelwright.core.errors import GpuError
+from kernelwright.gpu.build import keep_kernels_in, runtime_folder
+from kernelwright.gpu.host import Device, Launch
 
-RUNTIME = emulator.runtime(str(cache_folder("cuda_c")))
-"""Compiled in the judge's template, so that no candidate waits for it, and none can touch it."""
-VERSION = "nvcc: NVIDIA (R) Cuda compiler driver\\nCuda compilation tools, release 13.0, V13.0.0 (emulated)"
-FAST = re.compile(r"\b(__(?:exp|exp10|log|log2|log10|sin|cos|tan|pow|tanh)f|__fdividef|__frsqrt_rn|use_fast_math)\b")
+CUDART = cuda_build.cudart() if NVCC and shutil.which("g++") and runtime_folder() else None
+"""Our CUDA runtime, and the machine's: built where no candidate can touch them, and before one waits for them."""
+CHECKED_SECONDS = 4.0
+"""Launches are checked until they took so long, in the first call of forward always; what comes after runs plain."""
+OLD_CUB = re.compile(r"\bcub::(Sum|Max|Min|Difference|Equality|Inequality)\b")
+AS_THEY_ARE = ("--version", "-V", "-h", "--help", "--list-gpu-arch", "--list-gpu-code", "-ptx", "--ptx", "-cubin", "--cubin")
+MOST_DISTINCT = 64
 
-SOURCES: list[tuple[str, tuple[str, ...]]] = []
-"""Each CUDA source built so far, with the author's -D and -I flags."""
-_libraries: list[Emulated] = []
+_device: Device | None = None
+_target: Mapping[str, Any] = {}
+_built: dict[str, tuple[tuple[Path, ...], tuple[str, ...]]] = {}
+_seen: dict[tuple[Any, ...], Launch] = {}
+_spans: dict[int, tuple[int, int]] = {}
 _Popen, _CDLL, _which = subprocess.Popen, ctypes.CDLL, shutil.which
 _data_ptr = torch.Tensor.data_ptr
 
 
-def install() -> None:
-    """Redirect compilers and loaders, for good: a candidate's process has no other use."""
+def install(target: Mapping[str, Any], device: Device | None = None) -> None:
+    """Redirect compilers and loaders, for good: a candidate's process has no other use. `device` is another one than the target's."""
+    global _device, _target
+    _target = target
+    if CUDART is not None:
+        _device = device or Device(cuda_build.device_attributes(target), title=str(target.get("title", "")), checks=True)
+        _device.open(CUDART)
+        _device.watch(_note)
+        keep_kernels_in(folder())
     subprocess.Popen = Popen  # type: ignore[misc]
     ctypes.CDLL = load_library  # type: ignore[assignment, misc]
     ctypes.cdll._dlltype = load_library  # type: ignore[attr-defined]
@@ -46,25 +61,46 @@ def install() -> None:
     os.environ.setdefault("CUDA_HOME", "/usr/local/cuda")
 
 
+def device() -> Device:
+    """The device of this process."""
+    if _device is None:
+        raise GpuError("there is no nvcc: install the CUDA toolkit, or pip install 'kernelwright[cuda]'")
+    return _device
+
+
 def folder() -> Path:
-    """Where the emulator's headers and builds of this process go."""
-    place = Path(tempfile.gettempdir()) / "kernelwright-emulator"
+    """Where headers and builds of this process go."""
+    place = Path(tempfile.gettempdir()) / "kernelwright-cuda"
     place.mkdir(exist_ok=True)
     return place
 
 
-def build(source: str, output: Path, flags: Sequence[str] = (), after: str = "") -> Path:
-    """Builds a source and remembers it for the real compiler."""
-    chosen = note(source, flags)
-    return emulator.build(source, output, folder=folder(), flags=chosen, ready=RUNTIME, after=after)
+def architecture() -> int:
+    """What kernels are compiled for here: the target's, or the newest that is executed."""
+    return cuda_build.architecture(_target)
 
 
-def note(source: str, flags: Sequence[str]) -> tuple[str, ...]:
-    """Keeps a source for the real compiler; gives the flags that concern it."""
-    chosen = tuple(flag for flag in flags if re.match(r"-[DIU]", flag))
-    if (source, chosen) not in SOURCES:
-        SOURCES.append((source, chosen))
-    return chosen
+def build(sources: Sequence[Path], output: Path, flags: Sequence[str] = ()) -> Path:
+    """Builds sources, and remembers them for further targets."""
+    device()
+    chosen = header_flags(sources, flags)
+    cuda_build.build(sources, output, arch=architecture(), flags=chosen, runtime=CUDART)
+    _built[str(output)] = (tuple(sources), tuple(chosen))
+    return output
+
+
+def header_flags(sources: Sequence[Path], flags: Sequence[str]) -> list[str]:
+    """An author's flags, and where the headers of ours are."""
+    headers = host_api.unpack(folder() / "headers")
+    more = [f"-I{headers}"]
+    if any(OLD_CUB.search(source.read_text(encoding="utf-8", errors="replace")) for source in sources):
+        more += ["-include", str(headers / host_api.CUB_NAMES)]
+    return [*more, *flags]
+
+
+def built() -> list[tuple[tuple[Path, ...], tuple[str, ...]]]:
+    """Sources and flags of each build so far."""
+    return list(_built.values())
 
 
 # ---------------------------------------------------------------- nvcc in a subprocess
@@ -75,8 +111,11 @@ class Popen(subprocess.Popen):  # type: ignore[type-arg]
 
     def __init__(self, args: Any, *rest: Any, **options: Any) -> None:
         words = _nvcc_words(args, bool(options.get("shell")))
+        if words is not None and NVCC is not None and any(word in AS_THEY_ARE for word in words):
+            args = [NVCC, *words]
+        elif words is not None:
+            args = _report(*_compile(words, options.get("cwd")))
         if words is not None:
-            args = _report(*_compile(words))
             options["shell"] = False
             options.pop("executable", None)
         super().__init__(args, *rest, **options)
@@ -91,13 +130,12 @@ def _nvcc_words(args: Any, shell: bool) -> list[str] | None:
         words = shlex.split(text) if shell else [text]
     else:
         words = [os.fsdecode(word) for word in args]
-    return words[1:] if words and os.path.basename(words[0]) == "nvcc" else None
+    return words[1:] if words and os.path.basename(words[0]) == "nvcc" and words[0] != NVCC else None
 
 
-def _compile(words: list[str]) -> tuple[int, str]:
-    if any(word in ("--version", "-V") for word in words):
-        return 0, VERSION
+def _compile(words: list[str], place: Any) -> tuple[int, str]:
     sources, flags, output = [], [], "a.out"
+    root = Path(os.fsdecode(place)) if place else Path.cwd()
     k = 0
     while k < len(words):
         word = words[k]
@@ -107,95 +145,115 @@ def _compile(words: list[str]) -> tuple[int, str]:
         elif word in ("-I", "-D", "-isystem"):
             k += 1
             flags.append(("-I" if word != "-D" else word) + words[k])
-        elif word.startswith(("-I", "-D", "-U")):
-            flags.append(word)
         elif word.endswith((".cu", ".cpp", ".cc", ".cxx")) and not word.startswith("-"):
-            sources.append(word)
+            sources.append(root / word)
+        else:
+            flags.append(word)
         k += 1
     try:
-        text = "\n".join(Path(source).read_text(encoding="utf-8") for source in sources)
-        build(text, Path(output), flags)
-    except (emulator.BuildFailed, OSError) as error:
+        build(sources, root / output, [flag for flag in flags if not flag.startswith("-l")])
+    except (GpuError, OSError) as error:
         return 1, str(error)
     return 0, ""
 
 
 def _report(code: int, text: str) -> list[str]:
     stream = "" if code == 0 else ">&2"
-    return ["/bin/sh", "-c", f'printf "%b\\n" "$1" {stream}; exit {code}', "nvcc", text] if text else ["/bin/true"]
+    return ["/bin/sh", "-c", f'printf "%s\\n" "$1" {stream}; exit {code}', "nvcc", text] if text else ["/bin/true"]
 
 
 def which(name: Any, *args: Any, **kwargs: Any) -> Any:
-    """nvcc is always there: the emulator answers for it."""
+    """nvcc is always there: we answer for it."""
     return "/usr/local/cuda/bin/nvcc" if name == "nvcc" else _which(name, *args, **kwargs)
-
-
-def real_run(command: list[str], seconds: float) -> tuple[int, str]:
-    """Runs a program as it is, nvcc included: exit code and both outputs."""
-    with _Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            said, _ = process.communicate(timeout=seconds)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return 1, f"{command[0]} did not finish within {seconds:.0f} s"
-        return process.returncode, said
 
 
 # ---------------------------------------------------------------- libraries and memory
 
 
+class CudaLibrary(ctypes.CDLL):
+    """A library linked to our CUDA runtime; its functions raise what their launches ran into."""
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+        if not name.startswith("_"):
+            found.errcheck = _checked
+        return found
+
+    def __getitem__(self, name: Any) -> Any:
+        found = super().__getitem__(name)
+        found.errcheck = _checked
+        return found
+
+
+def _checked(result: Any, function: Any, arguments: Any) -> Any:
+    device().raise_pending()
+    return result
+
+
 def load_library(name: Any = None, *args: Any, **kwargs: Any) -> Any:
-    """`ctypes.CDLL`: libraries with the emulator inside are checked after every call."""
-    if isinstance(name, str | os.PathLike) and _has_emulator(os.fsdecode(name)):
-        library = Emulated(os.fsdecode(name), *args, **kwargs)
-        _libraries.append(library)
-        return library
+    """`ctypes.CDLL`: libraries that call our CUDA runtime are checked after every call."""
+    if isinstance(name, str | os.PathLike) and _calls_cuda(os.fsdecode(name)):
+        return CudaLibrary(os.fsdecode(name), *args, **kwargs)
     return _CDLL(name, *args, **kwargs)
 
 
-def _has_emulator(path: str) -> bool:
+def _calls_cuda(path: str) -> bool:
     try:
-        return b"libkwruntime.so" in Path(path).read_bytes()
+        return CUDART is not None and CUDART.name.encode() in Path(path).read_bytes()
     except OSError:
         return False
 
 
 def data_ptr(tensor: Any) -> int:
-    """The pointer; the emulator learns how far a kernel may go from it."""
+    """The pointer; the device learns how far a kernel may go from it."""
     pointer = int(_data_ptr(tensor))
     remember(tensor, pointer)
     return pointer
 
 
 def remember(tensor: Any, pointer: int) -> None:
-    if pointer and tensor.layout is torch.strided and tensor.numel():
-        span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        shape = "x".join(map(str, tensor.shape))
-        storage = tensor.untyped_storage().data_ptr()
-        side = "" if on_device(tensor) else "!"
-        MEMORY.add(storage, pointer, span * tensor.element_size(), f"{side}tensor {shape}")
+    """A tensor of the device's memory. Tensors of one storage count together: a kernel may walk from one view into another."""
+    if not pointer or tensor.layout is not torch.strided or not tensor.numel() or not on_device(tensor) or _device is None:
+        return
+    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    begin, end = pointer, pointer + span * tensor.element_size()
+    storage = tensor.untyped_storage().data_ptr()
+    known = _spans.get(storage)
+    if known is not None:
+        begin, end = min(begin, known[0]), max(end, known[1])
+        if (begin, end) == known:
+            return
+        _device.memory.remove(known[0])
+    _spans[storage] = (begin, end)
+    _device.memory.add(begin, end - begin, f"tensor {'x'.join(map(str, tensor.shape))}")
 
 
 def begin_call() -> None:
     """Tensors of an earlier call may be gone: what lies there now must be given again."""
-    MEMORY.forget()
+    if _device is None:
+        return
+    for begin, _ in _spans.values():
+        _device.memory.remove(begin)
+    _spans.clear()
+    if _device.launches and _device.seconds > CHECKED_SECONDS:
+        _device.checks = False
+
+
+def _note(launch: Launch) -> None:
+    if len(_seen) < MOST_DISTINCT:
+        _seen.setdefault((launch.entry, launch.grid, launch.block, launch.shared, id(launch.image)), launch)
 
 
 def launch_count() -> int:
-    return _libraries[-1].launch_count() if _libraries else 0  # they share one runtime
+    """Kernels launched so far."""
+    return _device.launches if _device else 0
 
 
 def library_calls() -> list[str]:
     """Routines of libraries that host code called, named like operators."""
-    return [f"cublas::{name}" for name in _libraries[-1].library_calls()] if _libraries else []
+    return [f"cublas::{name}" for name in _device.library_calls()] if _device else []
 
 
-def launched() -> list[Launched]:
-    """The distinct launches of all libraries."""
-    return _libraries[-1].launches() if _libraries else []
-
-
-def notes() -> list[str]:
-    """What of the sources the emulator does otherwise than the device."""
-    fast = sorted({name for source, flags in SOURCES for name in FAST.findall(source + " ".join(flags))})
-    return [f"{', '.join(fast)}: less accurate on the device than in the emulator"] if fast else []
+def launched() -> list[Launch]:
+    """The distinct launches."""
+    return list(_seen.values())

@@ -1,7 +1,7 @@
-"""`torch.utils.cpp_extension.load_inline` and `load` for CUDA sources, answered by the emulator.
+"""`torch.utils.cpp_extension.load_inline` and `load` for CUDA sources, built for the GPU in software.
 
-In: the author's sources, written against torch's C++ interface. Out: a module whose functions take and give tensors. The source is
-compiled with a small stand-in of that interface (emulator/device/torch): a second instead of forty. Tensors cross as descriptions
+In: the author's sources, written against torch's C++ interface. Out: a module whose functions take and give tensors. nvcc compiles the
+source with a small stand-in of that interface (host_api): seconds instead of a minute. Tensors cross as descriptions
 (pointer, shape, strides); whatever the C++ code asks of torch comes back here by name and is done by torch itself.
 """
 
@@ -19,9 +19,8 @@ import torch
 from torch.utils import cpp_extension
 
 from kernelwright.compiler.backends.cuda_c import builds
-from kernelwright.compiler.backends.cuda_c.emulator import build as emulator
-from kernelwright.compiler.backends.cuda_c.emulator.library import Emulated
 from kernelwright.compiler.offdevice.redirect import on_device
+from kernelwright.core.errors import GpuError
 
 NONE, TENSOR, INT, DOUBLE, BOOL, TEXT, INTS, LIST, DTYPE, DEVICE = range(10)
 DTYPES = {
@@ -31,6 +30,7 @@ DTYPES = {
 _BY_CODE = {code: dtype for dtype, code in DTYPES.items()}
 MARK = '#line 1 "kernel.cu"\n'
 """Before each text of an extension: reports name the lines of each."""
+_CDLL = ctypes.CDLL
 _load_inline, _load = cpp_extension.load_inline, cpp_extension.load
 
 
@@ -91,27 +91,30 @@ def _texts(value: Any) -> list[str]:
 
 def _module(name: str, texts: Sequence[str], functions: Sequence[str], flags: Sequence[str]) -> Any:
     head = "#include <torch/extension.h>\n"
-    source = head + "\n".join(MARK + text for text in texts)
     bindings = "".join(f"\nKW_BIND({function})" for function in functions)
-    key = hashlib.sha256("\0".join([emulator.digest(), source, bindings, *flags]).encode()).hexdigest()[:24]
+    source = head + "\n".join(MARK + text for text in texts) + bindings + "\n"
+    key = hashlib.sha256("\0".join([source, *flags]).encode()).hexdigest()[:24]
     library = builds.folder() / f"{key}.so"
-    builds.note(source, flags)
     if not library.exists():
-        builds.build(source, library, flags, after=bindings + "\n")
-    return Extension(name, builds.load_library(str(library)))
+        text = library.with_suffix(".cu")
+        text.write_text(source, encoding="utf-8")
+        try:
+            builds.build([text], library, flags)
+        except GpuError as error:
+            raise RuntimeError(f"Error building extension {name!r}: {error}") from None
+    return Extension(name, _CDLL(str(library)))
 
 
 class Extension(types.ModuleType):
     """A built extension: the functions that its source gives to Python."""
 
-    def __init__(self, name: str, library: Emulated) -> None:
+    def __init__(self, name: str, own: Any) -> None:
         super().__init__(name)
-        own = library._own
         own.kw_function_name.restype = own.kw_argument_name.restype = ctypes.c_char_p
         own.kw_argument_default.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.POINTER(KwValue)]
         own.kw_call.argtypes = [ctypes.c_int, ctypes.POINTER(KwValue), ctypes.c_int, ctypes.c_char_p, ctypes.c_int]
         own.kw_set_python.argtypes = [_Python]
-        self._library = library
+        self._own = own
         self._crossing = Crossing()
         self._callback = _Python(self._crossing.answer)
         own.kw_set_python(self._callback)
@@ -121,7 +124,7 @@ class Extension(types.ModuleType):
             number += 1
 
     def _function(self, number: int, name: str) -> Callable[..., Any]:
-        own, crossing = self._library._own, self._crossing
+        own, crossing = self._own, self._crossing
         count = own.kw_function_count(number)
         names = [text.decode() for k in range(count) if (text := own.kw_argument_name(number, k)) is not None]
 
@@ -138,7 +141,7 @@ class Extension(types.ModuleType):
                         raise TypeError(f"{name}() takes {count} arguments, {len(args) + len(kwargs)} were given")
                 error = ctypes.create_string_buffer(4000)
                 failed = own.kw_call(number, values, max(count, len(args)), error, 4000)
-                self._library.check()
+                builds.device().raise_pending()
                 if failed:
                     raise RuntimeError(error.value.decode(errors="replace"))
                 return crossing.result

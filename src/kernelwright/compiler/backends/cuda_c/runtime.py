@@ -1,8 +1,8 @@
 """CUDA-C without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `OffDeviceRuntime`).
 
-A kernel file builds its CUDA source as it always does: with nvcc in a subprocess, or with `load_inline`. Both are answered by the
-emulator here (`workshop`, `inline`). Afterwards nvcc itself compiles the same sources for the target (`ahead`), because a
-C++ compiler accepts what nvcc does not.
+A kernel file builds its CUDA source as it always does: with nvcc in a subprocess, or with `load_inline`. Both are compiled by nvcc against
+our CUDA runtime (`builds`, `inline`), and what it launches is executed as compiled (`gpu/`). Afterwards the assembler makes the
+target's machine code of the same PTX (`aot`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kernelwright.compiler.offdevice.redirect import install as redirect
 def install(target: Mapping[str, Any]) -> None:
     """Before the kernel file is loaded."""
     redirect(target)
-    builds.install()
+    builds.install(target)
     inline.install()
 
 
@@ -49,9 +49,11 @@ def host_work() -> list[str]:
 
 def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
     """Compile what was launched."""
-    return aot.compile_sources(builds.SOURCES, builds.launched(), target)
+    return aot.compile_launches(builds.launched(), builds.built(), target)
 
 
 def notes() -> list[str]:
     """How it was executed, where that is not what the device does."""
-    return builds.notes()
+    if not builds.launched():
+        return []
+    return [f"executed as compiled for sm_{builds.architecture()}"]

@@ -46,9 +46,6 @@ def context(*, calling: bool) -> Any:
 
 def lifted(seen: Seen) -> Any:
     """The sketch of what was seen, a `Lifted`."""
-    from kernelwright.compiler.backends.cuda_c import builds
-    from kernelwright.compiler.lift.compose import Lifted
-    from kernelwright.compiler.lift.cuda.sources import Sources
-    from kernelwright.compiler.lift.formulas.forward import sketch_of
+    from kernelwright.core.errors import CannotLift
 
-    return Lifted(sketch_of(seen, Sources(seen, builds.SOURCES)), (*seen.trace.notes, *builds.notes()))
+    raise CannotLift("CUDA-C is executed as compiled, and is not yet read from that")
