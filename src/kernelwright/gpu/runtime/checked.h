@@ -399,7 +399,7 @@ void kw_copy_async(Warp* w, uint32_t mask, uint32_t site, int bytes, u32 s0, u32
     }
 }
 // At a barrier that all lanes of a warp must reach together: some are elsewhere, and have not left.
-void kw_divergent_barrier(Warp* w, uint32_t mask, uint32_t site) { kw_fault(w, F_DIVERGENT, site, __builtin_ctz(mask), 0, w->alive); }
+void kw_divergent_barrier(Warp* w, uint32_t mask, uint32_t site) { kw_fault(w, F_DIVERGENT_BARRIER, site, __builtin_ctz(mask), 0, w->alive); }
 void kw_copy_commit(Warp* w, uint32_t) {
     WarpCopies& c = checks_of(w)->copies[w->index];
     c.groups.push_back(std::move(c.open));

@@ -46,7 +46,6 @@ void kw_stop_grid(Warp* w) {
 void kw_missing_lanes(Warp* w, uint32_t mask, uint32_t site, uint32_t members) {
     if (mask) kw_fault(w, F_MISSING_LANES, site, __builtin_ctz(mask), members & w->alive & ~mask, 0);
 }
-void kw_divergent_barrier(Warp* w, uint32_t mask, uint32_t site) { (void)w, (void)mask, (void)site; }
 
 static void release(Block* b, uint32_t id) {
     Barrier& r = b->barriers[id];
