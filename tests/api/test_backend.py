@@ -138,13 +138,28 @@ def test_autocast_keeps_eagers_dtypes() -> None:
             torch.testing.assert_close(got, want, rtol=5e-2, atol=5e-2)
 
 
-def test_another_size_is_served_and_sizes_that_are_symbols_stay_eager() -> None:
+def test_a_size_that_keeps_coming_gets_its_program_and_others_are_served() -> None:
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
     fast = compiled(model)
     with torch.no_grad():
-        for rows in (4, 5, 6, 4):
+        for rows in (4, 5, 6, 6, 6, 6, 7, 4):
             x = torch.randn(rows, 8)
             close(fast(x), model(x))
+    records = kernelwright.explain(model).records
+    assert [r.used for r in records] == [True, False, True]
+    assert "1 of at most 4 sizes" in records[1].why
+
+
+def test_one_of_several_results_is_read_where_they_are_made() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.sort(x.softmax(-1) @ x.t(), -1)
+        late = torch.linalg.solve(values @ values.t() + torch.eye(6), x)  # stays with eager, between two pieces
+        return late.tanh() + places.float().mean(-1, keepdim=True)
+
+    fast, x = compiled(forward), torch.randn(6, 6)
+    with torch.no_grad():
+        close(fast(x), forward(x))
+    assert kernelwright.explain().records[-1].used
 
 
 def test_random_numbers_come_from_eagers_stream() -> None:
@@ -157,6 +172,7 @@ def test_random_numbers_come_from_eagers_stream() -> None:
         want = [forward(x) for _ in range(3)]
         torch.manual_seed(3)
         assert all(torch.equal(a, fast(x)) for a in want)
+    assert kernelwright.explain().records[-1].used
 
 
 def test_threads_share_a_compiled_model() -> None:

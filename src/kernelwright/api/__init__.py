@@ -8,8 +8,9 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 3. `bounds`     a piece's results against eager by the judge's numerical bounds, on the inputs that came
 4. `race`       a piece against eager, interleaved; who does not win beyond noise is not used; `load` says whether to believe it
 5. `program`    the graph as it runs then: pieces and eager operators in order; what was decided is kept for the next process
-6. `explain`    what became of each graph, as a table
-7. `packages/`   a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
+6. `by_size`    a graph with symbolic sizes: programs for those that keep coming
+7. `explain`    what became of each graph, as a table
+8. `packages/`   a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
 
 Nothing of torch's global state changes, and every refusal ends with eager.
 """

@@ -2,7 +2,8 @@
 
 AOTAutograd makes the graph functional and puts mutations, views and aliases right around it; `Program` decides about the inside when the
 first real inputs come, and here the whole is raced with eager once more, wrappers and all. Until then, and wherever something refuses,
-Dynamo's own graph runs eagerly: so does a graph that needs gradients or has symbolic sizes.
+Dynamo's own graph runs eagerly: so does a graph that needs gradients. One with symbolic sizes gets a program for each size that keeps
+coming (`by_size`).
 
 Options of `torch.compile(…, options={…})`: `background` (True: eager serves until the pieces are there), `budget` (seconds for preparing
 a graph, 300), `race` (False: what is right is used, however fast).
@@ -21,6 +22,7 @@ import torch
 from torch.fx import GraphModule
 
 from kernelwright.api import libraries
+from kernelwright.api.by_size import BySize, symbolic
 from kernelwright.api.explanation import Record, new_record
 from kernelwright.api.load import quiet_now
 from kernelwright.api.program import Program
@@ -53,6 +55,20 @@ def kernelwright(graph: GraphModule, inputs: Sequence[Any], *, options: dict[str
         raise ConfigError(f"the backend has no option {sorted(unknown)[0]!r}; it has {', '.join(OPTIONS)}")
     chosen = OPTIONS | (options or {})
     record = new_record(sum(n.op.startswith("call_") for n in graph.graph.nodes), inputs)
+    if not any(map(symbolic, inputs)):
+        return _compiled(graph, inputs, chosen, record)
+
+    def for_sizes(given: Sequence[Any]) -> Callable[..., Any]:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        with torch._guards.tracing(torch._guards.TracingContext(FakeTensorMode())):
+            return _compiled(graph, given, chosen, new_record(record.operators, given))
+
+    return BySize(graph.forward, for_sizes, record)
+
+
+def _compiled(graph: GraphModule, inputs: Sequence[Any], chosen: dict[str, Any], record: Record) -> Callable[..., Any]:
+    """The graph for the sizes of these inputs."""
     program: list[Program] = []
     mutated: list[bool] = []
 
@@ -66,8 +82,6 @@ def kernelwright(graph: GraphModule, inputs: Sequence[Any], *, options: dict[str
     def training(*_: Any) -> Any:
         raise NeedsGradients
 
-    if any(isinstance(x, torch.SymInt) or _symbolic(x) for x in inputs):
-        return _left(graph, record, "sizes are symbols: torch.compile(…, dynamic=False) makes a graph for each size")
     try:
         from torch._functorch.aot_autograd import aot_module_simplified
 
@@ -82,11 +96,9 @@ def kernelwright(graph: GraphModule, inputs: Sequence[Any], *, options: dict[str
         return _left(graph, record, "there is nothing to compute")
     if program[0].refusal:
         return _left(graph, record, program[0].refusal)
+    if program[0].draws and chosen["background"]:
+        return _left(graph, record, "it draws random numbers, which trying in the background would draw, too")
     return Served(graph, compiled, program[0], record, any(mutated), bool(chosen["background"]))
-
-
-def _symbolic(value: Any) -> bool:
-    return isinstance(value, torch.Tensor) and any(isinstance(e, torch.SymInt) for e in value.shape)
 
 
 def _left(graph: GraphModule, record: Record, why: str) -> Callable[..., Any]:
@@ -134,9 +146,10 @@ class Served:
                     _threads.append(thread)
                     thread.start()
                 return self.eager(*args)
-            if not self.program.ready:
-                self._prepare(self._own(args))
-            self._choose(args)
+            with torch.random.fork_rng(devices=[], enabled=self.program.draws):
+                if not self.program.ready:
+                    self._prepare(self._own(args))
+                self._choose(args)
         finally:
             self._lock.release()
         return self.run(*args)

@@ -66,8 +66,11 @@ def _wide(graph: GraphModule, inputs: Sequence[Any], native: Sequence[Any], nois
 
 
 def _reach(graph: GraphModule, inputs: Sequence[Any]) -> int:
-    """The longest sum in the graph."""
+    """The longest sum in the graph; where it cannot be watched (operators with effects), at least the longest side of an input."""
     counter = Work()
-    with torch.no_grad(), counter:
-        Interpreter(graph).run(*inputs)
+    try:
+        with torch.no_grad(), counter:
+            Interpreter(graph).run(*inputs)
+    except (RuntimeError, NotImplementedError):
+        return max(counter.reach, *(max(t.shape, default=1) for t in inputs if isinstance(t, torch.Tensor)), 1)
     return counter.reach

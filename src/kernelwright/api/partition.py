@@ -95,6 +95,8 @@ def designable(node: Node) -> bool:
         return designable(node.args[0])
     if not short_name(node) or not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
         return False
+    if draws(node):
+        return False
     if find(str(node.target)) is None and node.target not in _decomposed():
         return False
     tensors = [*values_of(node), *(v for n in node.all_input_nodes for v in values_of(n))]
@@ -104,6 +106,22 @@ def designable(node: Node) -> bool:
     except UnsupportedOperator:
         return False
     return all(t.device.type == "cpu" and t.layout is torch.strided and t.numel() for t in tensors)
+
+
+def draws(node: Node) -> bool:
+    """Whether a node draws random numbers. Attention is marked as random because it may drop out; without that it is not."""
+    import torch
+
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    names = [a.name for a in target._schema.arguments]
+    if "dropout_p" not in names:
+        return True
+    place = names.index("dropout_p")
+    default = target._schema.arguments[place].default_value
+    given = node.args[place] if len(node.args) > place else node.kwargs.get("dropout_p", default)
+    return bool(given != 0)
 
 
 def _decomposed() -> Any:
@@ -155,16 +173,22 @@ def levels(graph_module: GraphModule, ours: set[Node]) -> dict[Node, int]:
     """For each node the number of borders from eager to ours on the way to it; what is made of inputs alone waits for its users."""
     level: dict[Node, int] = {}
     early: set[Node] = set()
+    drawn = 0  # random numbers are drawn in the order of the graph
     for node in graph_module.graph.nodes:
         level[node] = max(
             (level[n] + (node in ours and n not in ours and n.op == "call_function") for n in node.all_input_nodes), default=0
         )
-        if node.op == "call_function" and all(n.op != "call_function" or n in early for n in node.all_input_nodes):
+        if draws(node):
+            drawn = level[node] = max(level[node], drawn)
+        elif node.op == "call_function" and all(n.op != "call_function" or n in early for n in node.all_input_nodes):
             early.add(node)
     for node in reversed(list(graph_module.graph.nodes)):
         if node in early and node.users:
             # as late as its first user allows
             level[node] = max(level[node], min(level[u] - (u in ours and node not in ours) for u in node.users))
+    for node in graph_module.graph.nodes:
+        if node.target is operator.getitem and not is_view(node):
+            level[node] = level[node.args[0]]  # one of several results: a piece cannot read the tuple that they come in
     return level
 
 

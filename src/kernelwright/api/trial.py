@@ -96,7 +96,11 @@ class Trial:
         """Held against eager and raced on these inputs. Used where it is faster beyond doubt; `least` below 1 lets in what may lose a
         little alone."""
         if self.finding is None:
-            self._settle(self._judged(inputs, least))
+            try:
+                self._settle(self._judged(inputs, least))
+            except (RuntimeError, IndexError, TypeError, ValueError, KeyError, AttributeError, ArithmeticError) as error:
+                said = (str(error).splitlines() or [""])[0][:160]  # a fault of ours costs this piece, not the graph
+                self._settle(Finding(False, why=f"trying it failed: {type(error).__name__}: {said}"))
         assert self.finding is not None
         return self.finding
 
