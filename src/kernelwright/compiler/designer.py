@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kernelwright.core.effort import preset
-from kernelwright.core.errors import UnsupportedOperator
+from kernelwright.core.task.dynamic import Dynamic
 from kernelwright.sketch import nodes
 from kernelwright.target import Capabilities, Target
 
@@ -29,6 +29,7 @@ class Design:
 def design_module(
     model: torch.nn.Module, inputs: Sequence[Any], *, keywords: dict[str, Any] | None = None, capabilities: Capabilities | None = None,
     track: str = "pure", effort: str = "quick", name: str | None = None, limit: int | None = None, drawn: frozenset[str] = frozenset(),
+    dynamic: Dynamic | None = None,
 ) -> list[Design]:  # fmt: skip
     """Designs for a module at the shapes of the example inputs, best first, as many as the effort allows (or `limit`). Raises
     UnsupportedOperator for what cannot be designed; on track hybrid, such operators are left to the library where that is allowed.
@@ -39,7 +40,7 @@ def design_module(
 
     title = name or type(model).__name__
     machine = capabilities or Capabilities.of(Target.host())
-    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn, kernels_are_calls=machine.vectors)
+    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn, kernels_are_calls=machine.vectors, dynamic=dynamic)
     tried = preset(effort)
     made = assemble(
         captured, title, f"{title}, designed from its graph.", capabilities=machine, limit=limit or tried.sketches,
@@ -49,19 +50,22 @@ def design_module(
 
 
 def design_task(
-    task: Any, *, capabilities: Capabilities | None = None, track: str = "pure", effort: str = "quick"
+    task: Any, *, capabilities: Capabilities | None = None, track: str = "pure", effort: str = "quick",
+    dynamic: Dynamic | None = None,
 ) -> list[Design]:
-    """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`."""
+    """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`; one with
+    sizes that vary (its own, or `dynamic`) a design for all of them."""
     from kernelwright.core.task.dynamic_probe import dynamic_of
     from kernelwright.core.task.load import load_task
 
     loaded = load_task(task)
     model = loaded.construct(0)
     first, *others = loaded.draw(0)
-    if dynamic_of(loaded, task.dynamic) is not None:
-        raise UnsupportedOperator("a size that varies")
+    dynamic = dynamic or dynamic_of(loaded, task.dynamic)
     drawn = _drawn(model, loaded)
-    designs = design_module(model, first, capabilities=capabilities, track=track, effort=effort, drawn=drawn)
+    designs = design_module(model, first, capabilities=capabilities, track=track, effort=effort, drawn=drawn, dynamic=dynamic)
+    if dynamic:
+        return designs
     more: list[nodes.Sketch] = []
     for inputs in others:
         if _signature(inputs) not in {_signature(first), *map(_signature, others[: len(more)])}:

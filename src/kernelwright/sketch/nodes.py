@@ -41,6 +41,9 @@ class Int:
 
     value: int
 
+    def __post_init__(self) -> None:
+        assert isinstance(self.value, int), f"{self.value!r} is no number: an expression stands for it"
+
 
 @dataclass(frozen=True)
 class Sym:
@@ -372,11 +375,15 @@ Statement = Assign | Store | For | Comment
 
 @dataclass(frozen=True)
 class Size:
-    """A size by name, with the value it has for the workload at hand. A `dynamic` size becomes an argument of the kernel."""
+    """A size by name, with the value it has for the workload at hand. A `dynamic` size becomes an argument of the kernel: the sketch is
+    right for every multiple of `multiple_of` from `low` to `high` (None: as far as memory goes), and refuses others."""
 
     name: str
     value: int
     dynamic: bool = False
+    low: int = 0
+    high: int | None = None
+    multiple_of: int = 1
 
 
 @dataclass(frozen=True)

@@ -121,9 +121,15 @@ class _File:
     def declare(self, name: str, what: str, call: ast.Call) -> None:
         match what:
             case "size":
-                given = arguments(call, ("value",), ("dynamic",), self.path)
+                region = ("low", "high", "multiple_of")
+                given = arguments(call, ("value",), ("dynamic", *region), self.path)
                 dynamic = literal_flag(given["dynamic"], "dynamic", self.path) if "dynamic" in given else False
-                self.sizes.append(nodes.Size(name, literal_int(given["value"], "a size", self.path), dynamic))
+                known = {key: literal_int(given[key], f"{key} of a size", self.path) for key in region if key in given}
+                if known and not dynamic:
+                    raise self.fault("only a dynamic size has a range", call, "write dynamic=True")
+                if known.get("multiple_of", 1) < 1:
+                    raise self.fault("a size is a multiple of 1 or more", call, "write multiple_of=8, or nothing")
+                self.sizes.append(nodes.Size(name, literal_int(given["value"], "a size", self.path), dynamic, **known))
             case "tunable":
                 given = arguments(call, ("value", "domain"), (), self.path)
                 domain = given["domain"]

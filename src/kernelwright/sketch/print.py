@@ -231,8 +231,14 @@ def _kernel(kernel: nodes.Kernel) -> list[str]:
     return [head, f"def {kernel.name}():", *doc, *_body(kernel.body, "    ")]
 
 
+def _region(size: nodes.Size) -> list[str]:
+    """What is said of a dynamic size, as far as it says anything."""
+    said = {"low": size.low or None, "high": size.high, "multiple_of": size.multiple_of if size.multiple_of > 1 else None}
+    return ["dynamic=True", *(f"{name}={value}" for name, value in said.items() if value is not None)] if size.dynamic else []
+
+
 def _declarations(sketch: nodes.Sketch) -> list[list[str]]:
-    sizes = [f"{s.name} = size({s.value}{', dynamic=True' if s.dynamic else ''})" for s in sketch.sizes]
+    sizes = [f"{s.name} = size({', '.join([str(s.value), *_region(s)])})" for s in sketch.sizes]
     tunables = [f"{t.name} = tunable({t.value}, {list(t.domain)})" for t in sketch.tunables]
     constants = [f"constant({_quoted(n)}, [{', '.join(map(number_source, v))}])" for n, v in sketch.constants]
     tensors = []

@@ -15,12 +15,15 @@ from typing import TYPE_CHECKING, Any
 from kernelwright.compiler.frontend.aten_graph import Recorded, recorded
 from kernelwright.compiler.frontend.constants import collapsed, recognised
 from kernelwright.compiler.frontend.duplicates import merge_duplicates
+from kernelwright.compiler.frontend.dynamic_shapes import Sizes, dynamic_shapes, recording_inputs
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
+from kernelwright.compiler.graph.sizes import Extent, size_index
 from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.core.operations import of_torch
+from kernelwright.core.task.dynamic import Dynamic
 from kernelwright.sketch import nodes
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import DType
@@ -40,7 +43,7 @@ def dtype_of(dtype: torch.dtype) -> DType:
 
 
 def exported(
-    model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None
+    model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None, dynamic: Dynamic | None = None
 ) -> torch.export.ExportedProgram | Recorded:
     """The module as an ATen graph, with everything decomposed that no rule of ours wants whole."""
     import torch
@@ -54,7 +57,11 @@ def exported(
     with warnings.catch_warnings(), torch.no_grad(), _attributes_as_buffers(model):
         warnings.simplefilter("ignore")
         try:
-            program = torch.export.export(model, tuple(inputs), keywords or {}, strict=False)
+            varying: dict[str, Any] = {}
+            if dynamic:
+                inputs = recording_inputs(inputs, dynamic)
+                varying = {"dynamic_shapes": dynamic_shapes(model, inputs, keywords or {}, dynamic)}
+            program = torch.export.export(model, tuple(inputs), keywords or {}, strict=False, **varying)
             table = torch.export.default_decompositions()
             keep = [o for o in table if str(o).startswith("aten.") and _kept(str(o))]
             for o in keep:
@@ -116,22 +123,25 @@ def _needs(target: Any, find: Any) -> bool:
 
 def capture(
     model: torch.nn.Module, inputs: Sequence[Any], keywords: dict[str, Any] | None = None, *, track: str = "pure",
-    drawn: frozenset[str] = frozenset(), kernels_are_calls: bool = True,
+    drawn: frozenset[str] = frozenset(), kernels_are_calls: bool = True, dynamic: Dynamic | None = None,
 ) -> Captured:  # fmt: skip
     """Records a module on example inputs and builds the graph of values. On track hybrid, library.py takes what has no rule. `drawn`
     names tensors outside the state_dict that another construction would draw anew: a kernel cannot know them. `kernels_are_calls`:
-    they are called, not launched, so that several cost no more than one."""
-    program = exported(model, inputs, keywords)
-    return Builder(program, track, drawn, kernels_are_calls).build()
+    they are called, not launched, so that several cost no more than one. `dynamic`: sizes of the inputs that vary."""
+    program = exported(model, inputs, keywords, dynamic)
+    sizes = Sizes.of(program, inputs, dynamic) if dynamic else Sizes()
+    return Builder(program, track, drawn, kernels_are_calls, sizes).build()
 
 
 class Builder:
     """Walks an exported program once."""
 
     def __init__(
-        self, program: torch.export.ExportedProgram | Recorded, track: str, drawn: frozenset[str], kernels_are_calls: bool
-    ) -> None:
+        self, program: torch.export.ExportedProgram | Recorded, track: str, drawn: frozenset[str], kernels_are_calls: bool,
+        sizes: Sizes,
+    ) -> None:  # fmt: skip
         self.program = program
+        self.sizes = sizes
         self.kernels_are_calls = kernels_are_calls
         self.track = track
         self.drawn = drawn
@@ -141,7 +151,7 @@ class Builder:
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[float | int | bool, ...]]] = []
         self.known: dict[str, Any] = {}
-        self.names = Names()
+        self.names = Names(set(sizes.region.sizes))
 
     def build(self) -> Captured:
         from torch.export.graph_signature import OutputKind
@@ -163,7 +173,7 @@ class Builder:
         for node in outputs[others:]:
             if hasattr(node, "meta") and hasattr(node.meta.get("val"), "dtype"):
                 dtype_of(node.meta["val"].dtype)
-        return Captured(self.tensors, self.constants, flat, self._structure(len(flat)))
+        return Captured(self.tensors, self.constants, flat, self._structure(len(flat)), region=self.sizes.region)
 
     def _refuse_memory(self, results: list[Any]) -> None:
         """A state that forward overwrites is no matter; one that it reads before would make every call another function."""
@@ -211,10 +221,10 @@ class Builder:
 
     def _declare(self, node: Any, fake: torch.Tensor, role: Any, source: str, stem: str) -> None:
         name = self.names.fresh(stem)
-        shape = tuple(int(e) for e in fake.shape)
+        shape = self._shape(fake)
         dtype = dtype_of(fake.dtype)
         if role == "input" or node.users:
-            self.tensors.append(nodes.Tensor(name, tuple(nodes.Int(e) for e in shape), dtype, role, source))
+            self.tensors.append(nodes.Tensor(name, tuple(map(size_index, shape)), dtype, role, source))
         self.known[node.name] = v.Leaf(shape, dtype, name, origin=role)
 
     def _constant(self, stem: str, tensor: torch.Tensor) -> v.Value:
@@ -240,6 +250,9 @@ class Builder:
         self.tensors.append(nodes.Tensor(name, tuple(nodes.Int(e) for e in shape), dtype, "constant", name))
         return v.Leaf(shape, dtype, name, origin="constant")
 
+    def _shape(self, fake: torch.Tensor) -> tuple[Extent, ...]:
+        return tuple(self.sizes.extent(e) for e in fake.shape)
+
     def _argument(self, argument: Any) -> Any:
         import torch
 
@@ -249,7 +262,17 @@ class Builder:
             return [self._argument(a) for a in argument]
         return argument
 
+    def _of_sizes(self, value: Any) -> Any:
+        """What is computed from sizes alone: a size, a number, or nothing (a check)."""
+        import torch
+
+        if isinstance(value, torch.SymInt):
+            return self.sizes.extent(value)
+        return self.sizes.number_of(value.node.expr) if isinstance(value, torch.SymFloat) else None
+
     def _call(self, node: Any) -> Any:
+        import torch
+
         from kernelwright.compiler.frontend.complex_pairs import of_pairs
         from kernelwright.compiler.frontend.library_calls import allowed, called, is_complex
         from kernelwright.compiler.frontend.operators import Result, find
@@ -258,6 +281,8 @@ class Builder:
         keywords = {k: self._argument(a) for k, a in node.kwargs.items()}
         if node.target is operator.getitem:
             return _used(args[0][args[1]], node)
+        if hasattr(node.meta.get("val"), "node") and not isinstance(node.meta["val"], torch.Tensor):
+            return self._of_sizes(node.meta["val"])
         name = str(node.target)
         if name.startswith(("aten._assert", "aten.sym_")) or "_assert_scalar" in name:
             return None
@@ -280,12 +305,16 @@ class Builder:
                 return None
             rounded = str(fake.dtype).removeprefix("torch.")
             if rounded in ("float8_e4m3fn", "float8_e5m2"):
-                return Result(tuple(int(e) for e in fake.shape), DType.f32, rounded)
-            return Result(tuple(int(e) for e in fake.shape), dtype_of(fake.dtype), native=self.kernels_are_calls)
+                return Result(self._shape(fake), DType.f32, rounded)
+            return Result(self._shape(fake), dtype_of(fake.dtype), native=self.kernels_are_calls)
 
         out = result(node.meta["val"])
         try:
             made = rule(out, *args, **keywords)
+        except TypeError as e:  # a size where a rule computes with a plain number
+            if not self.sizes.known:
+                raise
+            raise UnsupportedOperator(name.rsplit(".", 1)[0], f"not for sizes that vary: {e}") from e
         except NotImplementedError as e:
             if hybrid and allowed(name):
                 return called(node, args, keywords, dtype_of)

@@ -12,16 +12,21 @@ from collections.abc import Sequence
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord, flatten, number_coord, unflatten
+from kernelwright.compiler.graph.sizes import Extent, Size, largest, likely, size_poly, smallest
 from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
 from kernelwright.core.dtypes import FLOATS, promoted
 from kernelwright.core.operations import gives_bool
 from kernelwright.sketch.nodes import DType
 
-Number = float | int | bool
+Number = float | int | bool | Size
+FAR = 1 << 62
+"""From here on, the end of a slice means the end of the axis."""
 
 
-def const(value: Number, dtype: DType, shape: Sequence[int] = ()) -> Value:
+def const(value: Number, dtype: DType, shape: Sequence[Extent] = ()) -> Value:
     """One number everywhere, brought to the dtype."""
+    if isinstance(value, Size):
+        return cast(Const(tuple(shape), DType.i64, value), dtype)
     if dtype in FLOATS:
         value = float(value)
     elif dtype == DType.bool:
@@ -31,7 +36,7 @@ def const(value: Number, dtype: DType, shape: Sequence[int] = ()) -> Value:
     return Const(tuple(shape), dtype, value)
 
 
-def broadcast_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+def broadcast_shape(*shapes: tuple[Extent, ...]) -> tuple[Extent, ...]:
     """The shape that several shapes broadcast to."""
     rank = max(map(len, shapes), default=0)
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
@@ -64,7 +69,7 @@ def common(*args: Value | Number) -> DType:
     for number in args:
         if isinstance(number, float) and best not in FLOATS:
             best = DType.f32
-        if isinstance(number, int) and not isinstance(number, bool) and best == DType.bool:
+        if isinstance(number, int | Size) and not isinstance(number, bool) and best == DType.bool:
             best = DType.i64
     return best
 
@@ -110,7 +115,7 @@ def fold(op: str, x: Value, axes: Sequence[int], keep: bool = False, dtype: DTyp
     axes = tuple(a for a in axes)
     dtype = dtype or x.dtype
     rest = tuple(e for i, e in enumerate(x.shape) if i not in axes)
-    if x.size == 0 and math.prod(rest) > 0:
+    if x.size == 0 and math.prod(rest) != 0:
         start = {"sum": 0, "prod": 1, "any": False, "all": True}
         result: Value = const(start.get(op, float("-inf") if op == "max" else float("inf")), dtype, rest)
     elif all(x.shape[a] == 1 for a in axes):
@@ -130,7 +135,7 @@ def mean(x: Value, axes: Sequence[int], keep: bool = False) -> Value:
 # ---------------------------------------------------------------- views
 
 
-def reshape(x: Value, shape: Sequence[int]) -> Value:
+def reshape(x: Value, shape: Sequence[Extent]) -> Value:
     """The same elements in row-major order under another shape."""
     shape = tuple(shape)
     if shape == x.shape:
@@ -147,7 +152,7 @@ def reshape(x: Value, shape: Sequence[int]) -> Value:
     return View(shape, x.dtype, x, move, bijective=True, kind="reshape")
 
 
-def _reshaped(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...]) -> v.Coords:
+def _reshaped(coords: v.Coords, shape: tuple[Extent, ...], source: tuple[Extent, ...]) -> v.Coords:
     """Coordinates in `source` of coordinates in `shape`, matching up groups of axes of equal product first."""
     result: list[Coord] = []
     i = j = 0
@@ -155,12 +160,16 @@ def _reshaped(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...])
         a, b = i, j
         p = q = 1
         while True:
-            if a < len(shape) and (p < q or (p == q and a == i)):
+            left, right, same = likely(p), likely(q), p == q
+            if a < len(shape) and (left < right or (same and a == i)):
                 p *= shape[a]
                 a += 1
-            elif b < len(source) and (q < p or (p == q and b == j)):
+            elif b < len(source) and (right < left or (same and b == j)):
                 q *= source[b]
                 b += 1
+            elif not same and (a < len(shape) or b < len(source)):  # equal in the example only
+                p, q = math.prod(shape[i : a + 1]), math.prod(source[j : b + 1])
+                a, b = min(a + 1, len(shape)), min(b + 1, len(source))
             else:
                 break
         if 0 in (p, q):
@@ -184,7 +193,7 @@ def permute(x: Value, order: Sequence[int]) -> Value:
     return View(tuple(x.shape[a] for a in order), x.dtype, x, move, bijective=True, kind="permute")
 
 
-def expand(x: Value, shape: Sequence[int]) -> Value:
+def expand(x: Value, shape: Sequence[Extent]) -> Value:
     """Broadcast to a shape (-1 keeps an extent)."""
     lead = len(shape) - len(x.shape)
     full = tuple(x.shape[i - lead] if e == -1 else e for i, e in enumerate(shape))
@@ -209,10 +218,12 @@ def squeeze(x: Value, axes: Sequence[int]) -> Value:
     return reshape(x, tuple(e for i, e in enumerate(x.shape) if i not in axes or e != 1))
 
 
-def slice_axis(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Value:
+def slice_axis(x: Value, axis: int, start: Extent, stop: Extent, step: Extent = 1) -> Value:
     """`x[start:stop:step]` along an axis, with Python's clamping; a negative step counts down from start."""
     extent = x.shape[axis]
-    if step > 0:
+    if any(isinstance(e, Size) for e in (extent, start, stop, step)):
+        start, count = _sliced(extent, start, stop, step)
+    elif step > 0:
         start, stop, step = slice(start, stop, step).indices(extent)
         count = max(0, -(-(stop - start) // step))
     else:
@@ -221,12 +232,28 @@ def slice_axis(x: Value, axis: int, start: int, stop: int, step: int = 1) -> Val
         return x
 
     def move(coords: v.Coords) -> v.Coords:
-        return (*coords[:axis], coords[axis] * step + start, *coords[axis + 1 :])
+        return (*coords[:axis], coords[axis] * size_poly(step) + size_poly(start), *coords[axis + 1 :])
 
     return View((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype, x, move, kind="slice")
 
 
-def select(x: Value, axis: int, index: int) -> Value:
+def _sliced(extent: Extent, start: Extent, stop: Extent, step: Extent) -> tuple[Extent, Extent]:
+    """First position and length of a slice where sizes vary: Python's clamping, as expressions."""
+    if not isinstance(step, int) or step < 1:
+        raise NotImplementedError("a slice of a dynamic size whose step is not a positive number")
+    first, last = (clamped(extent + e if isinstance(e, int) and e < 0 else e, extent) for e in (start, stop))
+    length = largest(last - first, 0)
+    return first, length if step == 1 else (length + (step - 1)) // step
+
+
+def clamped(position: Extent, extent: Extent) -> Extent:
+    """A position brought into `0 ... extent`."""
+    if isinstance(position, int) and position >= FAR:
+        return extent
+    return largest(smallest(position, extent), 0)
+
+
+def select(x: Value, axis: int, index: Extent) -> Value:
     """One position along an axis, which disappears."""
     axis = axis_of(axis, len(x.shape))
     at = index + x.shape[axis] if index < 0 else index
@@ -242,25 +269,25 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
     axes = axes_of(axes, len(x.shape))
 
     def move(coords: v.Coords) -> v.Coords:
-        return tuple(c * -1 + (x.shape[i] - 1) if i in axes else c for i, c in enumerate(coords))
+        return tuple(c * -1 + size_poly(x.shape[i] - 1) if i in axes else c for i, c in enumerate(coords))
 
     return View(x.shape, x.dtype, x, move, kind="flip")
 
 
-def pad(x: Value, before: Sequence[int], after: Sequence[int], fill: Number) -> Value:
+def pad(x: Value, before: Sequence[Extent], after: Sequence[Extent], fill: Number) -> Value:
     """Grown (or, if negative, cut) at both ends of each axis, filled with a number."""
     shape = tuple(b + e + a for b, e, a in zip(before, x.shape, after, strict=True))
     if shape == x.shape and not any(before):
         return x
 
     def move(coords: v.Coords) -> v.Coords:
-        return tuple(c - b for c, b in zip(coords, before, strict=True))
+        return tuple(c - size_poly(b) for c, b in zip(coords, before, strict=True))
 
     return View(shape, x.dtype, x, move, fill=fill, kind="pad")
 
 
 def windows(
-    x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], outputs: Sequence[int],
+    x: Value, kernel: Sequence[Extent], stride: Sequence[Extent], padding: Sequence[Extent], dilation: Sequence[Extent], outputs: Sequence[Extent],
     fill: Number | None,
 ) -> Value:  # fmt: skip
     """Windows over the last axes: shape [leading…, outputs…, kernel…]; positions outside are `fill`."""
@@ -274,11 +301,11 @@ def windows(
     return View((*x.shape[:lead], *outputs, *kernel), x.dtype, x, move, fill=fill, kind="windows")
 
 
-def position(shape: Sequence[int], axis: int, dtype: DType = DType.i64) -> Value:
+def position(shape: Sequence[Extent], axis: int, dtype: DType = DType.i64) -> Value:
     """The coordinate along an axis."""
     return Position(tuple(shape), dtype, axis)
 
 
-def moved(x: Value, shape: Sequence[int], move: object, kind: str) -> Value:
+def moved(x: Value, shape: Sequence[Extent], move: object, kind: str) -> Value:
     """A view by any function of coordinates that stays inside the source."""
     return View(tuple(shape), x.dtype, x, move, kind=kind)  # type: ignore[arg-type]

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.sketch.index import OWN, Leaf, Poly, poly, rejoined
+from kernelwright.compiler.graph.sizes import Extent, Size, SizeLeaf, size_poly, sized
+from kernelwright.core.errors import UnsupportedOperator
+from kernelwright.sketch.index import OWN, Leaf, Opaque, Poly, poly, rejoined
 
 UNBOUNDED = 1 << 60
 _serial = itertools.count()
@@ -25,7 +27,7 @@ Coord = Poly
 class Atom(Leaf):
     """One axis of an iteration space, `0 <= value < extent`. It is equal to nothing but itself; `whole` forbids splitting it."""
 
-    extent: int
+    extent: Extent
     serial: int = field(default_factory=lambda: next(_serial))
     whole: bool = False
     low: int = 0
@@ -37,9 +39,10 @@ class Atom(Leaf):
     def __repr__(self) -> str:
         return f"axis{self.serial}"
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> tuple[int, int | Poly]:
         """Smallest and largest value."""
-        return self.low, self.low + self.extent - 1
+        last = self.low + self.extent - 1
+        return self.low, last.poly if isinstance(last, Size) else last
 
 
 def free_start() -> Atom:
@@ -52,7 +55,7 @@ class Datum(Leaf):
     """An index computed at run time, by an expression of compiler/schedule/scalar.py, that lies in `0 … extent-1`."""
 
     expression: Any
-    extent: int
+    extent: Extent
 
     @property
     def key(self) -> str:
@@ -61,8 +64,10 @@ class Datum(Leaf):
     def __repr__(self) -> str:
         return f"datum{self.expression.number}"
 
-    def bounds(self) -> tuple[int, int]:
+    def bounds(self) -> tuple[int, int | Poly]:
         """Smallest and largest value."""
+        if isinstance(self.extent, Size):
+            return 0, self.extent.poly - 1
         return 0, max(self.extent - 1, 0)
 
 
@@ -71,14 +76,68 @@ def atom_coord(atom: Atom | Datum) -> Coord:
     return poly(atom)
 
 
-def number_coord(value: int) -> Coord:
+def number_coord(value: Extent) -> Coord:
     """The coordinate that stands still."""
-    return poly(value)
+    return size_poly(value)
 
 
-def linear_coord(offset: int, terms: Mapping[Any, int]) -> Coord:
+def linear_coord(offset: Extent, terms: Mapping[Any, Extent]) -> Coord:
     """`offset + sum(coefficient * term)`."""
-    return Poly.of({(term,): k for term, k in terms.items()}) + offset
+    if all(isinstance(k, int) for k in terms.values()):
+        return Poly.of({(term,): k for term, k in terms.items()}) + size_poly(offset)  # type: ignore[misc]
+    total = size_poly(offset)
+    for term, k in terms.items():
+        total = total + poly(term) * size_poly(k)
+    return total
+
+
+def linear(c: Coord) -> list[tuple[Any, Extent]]:
+    """Its axes, run-time indices and quotients, each with its factor, which may be a size; without what stands still."""
+    region = _region(c)
+    if region is None:
+        return list(c.linear())
+    found: dict[Any, Poly] = {}
+    for monomial, count in c.terms:
+        term, factor = _apart(monomial, count)
+        if term is not None:
+            found[term] = found.get(term, poly(0)) + factor
+    return [(term, sized(factor, region)) for term, factor in found.items()]
+
+
+def offset(c: Coord) -> Extent:
+    """What is added to everything that moves."""
+    region = _region(c)
+    if region is None:
+        return c.offset
+    total = poly(0)
+    for monomial, count in c.terms:
+        term, factor = _apart(monomial, count)
+        if term is None:
+            total = total + factor
+    return sized(total, region)
+
+
+def _region(c: Coord) -> Any:
+    return next((leaf.region for leaf in c.leaves if isinstance(leaf, SizeLeaf)), None)
+
+
+def _still(atom: Any) -> bool:
+    """Whether a factor depends on sizes alone."""
+    if isinstance(atom, Opaque):
+        return all(isinstance(leaf, SizeLeaf) for leaf in (*atom.left.leaves, *atom.right.leaves))
+    return isinstance(atom, SizeLeaf)
+
+
+def _apart(monomial: tuple[Any, ...], count: int) -> tuple[Any, Poly]:
+    """The one factor of a product that moves, and the rest."""
+    moving = [atom for atom in monomial if not _still(atom)]
+    factor = poly(count)
+    for atom in monomial:
+        if _still(atom):
+            factor = factor * poly(atom)
+    if len(moving) > 1:
+        raise UnsupportedOperator("these dynamic sizes", "two positions are multiplied")
+    return (moving[0] if moving else None), factor
 
 
 def atoms_of(c: Coord) -> frozenset[Atom]:
@@ -97,12 +156,31 @@ def only_atom(c: Coord) -> Atom | None:
     return c.atom if isinstance(c.atom, Atom) else None
 
 
-def range_of(c: Coord) -> tuple[int, int]:
-    """Interval that certainly contains every value: atoms and run-time indices have one, so there is one."""
-    low, high = OWN.interval(c)
-    assert low is not None
-    assert high is not None
-    return low, high
+def certainly_inside(c: Coord, extent: Extent) -> bool:
+    """Whether every value lies in `0 ... extent - 1`, whatever the sizes are."""
+    return certainly_natural(c) and certainly_below(c, extent)
+
+
+def certainly_natural(c: Coord) -> bool:
+    """Whether no value is negative, whatever the sizes are."""
+    low = OWN.interval(c)[0]
+    return low >= 0 if low is not None and _region(c) is None else OWN.nonnegative(c)
+
+
+def certainly_below(c: Coord, limit: Extent) -> bool:
+    """Whether every value lies below a limit, whatever the sizes are."""
+    if isinstance(limit, int) and _region(c) is None:
+        high = OWN.interval(c)[1]
+        return high is not None and high < limit
+    return OWN.below(c, size_poly(limit))
+
+
+def certainly_outside(c: Coord, extent: Extent) -> bool:
+    """Whether no value lies in `0 ... extent - 1`, whatever the sizes are."""
+    if isinstance(extent, int) and _region(c) is None:
+        low, high = OWN.interval(c)
+        return (high is not None and high < 0) or (low is not None and low >= extent)
+    return OWN.below(c, 0) or OWN.nonnegative(c - size_poly(extent))
 
 
 def data_of(c: Coord) -> list[Datum]:
@@ -118,31 +196,42 @@ def substituted(c: Coord, mapping: Mapping[Atom, Coord], datum: Callable[[Any], 
     return rejoined(c.substitute(values, OWN.combine))
 
 
-def wanted_splits(c: Coord) -> list[tuple[Atom, int]]:
+def divides(by: Extent, extent: Extent) -> bool:
+    """Whether a positive number certainly divides an extent."""
+    if isinstance(by, int) and isinstance(extent, int):
+        return by > 0 and extent % by == 0
+    if not OWN.nonnegative(size_poly(by) - 1) and not isinstance(by, Size):
+        return False
+    return OWN.divisible(size_poly(extent), size_poly(by))
+
+
+def wanted_splits(c: Coord) -> list[tuple[Atom, Extent]]:
     """(atom, inner extent) pairs whose split would turn a division or remainder into a linear form."""
     wanted: list[tuple[Atom, int]] = []
     for term in c.opaques():
-        by = term.right.constant or 0
-        for atom, coefficient in term.left.linear():
-            if isinstance(atom, Atom) and not atom.whole and coefficient > 0 and by % coefficient == 0:
+        by = sized(term.right, _region(term.right))
+        for atom, coefficient in linear(term.left):
+            if isinstance(atom, Atom) and not atom.whole and divides(coefficient, by):
                 inner = by // coefficient
-                if inner < atom.extent and atom.extent % inner == 0:
+                numbers = isinstance(inner, int) and isinstance(atom.extent, int)
+                if (inner < atom.extent if numbers else inner != atom.extent) and divides(inner, atom.extent):
                     wanted.append((atom, inner))
     return wanted
 
 
-def flatten(coords: tuple[Coord, ...], shape: tuple[int, ...]) -> Coord:
+def flatten(coords: tuple[Coord, ...], shape: tuple[Extent, ...]) -> Coord:
     """Row-major position of coordinates in a shape."""
     position = poly(0)
     for coord, extent in zip(coords, shape, strict=True):
-        position = position * extent + coord
+        position = position * size_poly(extent) + coord
     return rejoined(position)
 
 
-def unflatten(position: Coord, shape: tuple[int, ...]) -> tuple[Coord, ...]:
+def unflatten(position: Coord, shape: tuple[Extent, ...]) -> tuple[Coord, ...]:
     """Coordinates of a row-major position."""
     coords: list[Coord] = []
     for extent in reversed(shape):
-        coords.append(position % extent if len(coords) < len(shape) - 1 else position)
-        position = position // extent if extent else position
+        by = size_poly(extent)
+        coords.append(position % by if len(coords) < len(shape) - 1 else position)
+        position = position // by if extent else position
     return tuple(reversed(coords))

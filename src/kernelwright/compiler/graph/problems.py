@@ -8,9 +8,10 @@ and enters here only as hints (`a_inner`, `b_inner`) and as facts that save work
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
+from kernelwright.compiler.graph.sizes import Extent, likely, likely_shape
 from kernelwright.sketch.nodes import DType
 
 Triangle = Literal["full", "lower", "upper"]
@@ -27,10 +28,10 @@ class GemmProblem:
     is zero.
     """
 
-    m: int
-    n: int
-    k: int
-    batch: tuple[int, ...] = ()
+    m: Extent
+    n: Extent
+    k: Extent
+    batch: tuple[Extent, ...] = ()
     dtype: DType = DType.f32
     a_inner: Literal["m", "k"] = "k"
     b_inner: Literal["k", "n"] = "n"
@@ -43,12 +44,16 @@ class GemmProblem:
     operand: DType = DType.f32
     """What A and B are before they are converted."""
 
-    @property
-    def flops(self) -> float:
-        return 2.0 * math.prod(self.batch) * self.m * self.n * self.k
+    def likely(self) -> GemmProblem:
+        """The same in the example's sizes: what schedules are chosen by."""
+        return replace(self, m=likely(self.m), n=likely(self.n), k=likely(self.k), batch=likely_shape(self.batch))
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def flops(self) -> float:
+        return 2.0 * likely(math.prod(self.batch) * self.m * self.n * self.k)
+
+    @property
+    def shape(self) -> tuple[Extent, ...]:
         return (*self.batch, self.m, self.n)
 
 
@@ -61,10 +66,10 @@ class ConvProblem:
     *spatial).
     """
 
-    batch: int
+    batch: Extent
     channels: int
     out_channels: int
-    spatial: tuple[int, ...]
+    spatial: tuple[Extent, ...]
     kernel: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[int, ...]
@@ -75,12 +80,16 @@ class ConvProblem:
     dtype: DType = DType.f32
     weight_constant: bool = True
 
+    def likely(self) -> ConvProblem:
+        """The same in the example's sizes: what schedules are chosen by."""
+        return replace(self, batch=likely(self.batch), spatial=likely_shape(self.spatial))
+
     @property
     def rank(self) -> int:
         return len(self.spatial)
 
     @property
-    def out_spatial(self) -> tuple[int, ...]:
+    def out_spatial(self) -> tuple[Extent, ...]:
         """Extents of the output's spatial axes, by torch's formula."""
         extra = self.output_padding or (0,) * self.rank
         axes = zip(self.spatial, self.kernel, self.stride, self.padding, self.dilation, extra, strict=True)
@@ -89,13 +98,13 @@ class ConvProblem:
         return tuple((size + 2 * p - d * (k - 1) - 1) // s + 1 for size, k, s, p, d, _ in axes)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Extent, ...]:
         return (self.batch, self.out_channels, *self.out_spatial)
 
     @property
     def flops(self) -> float:
-        points = math.prod(self.spatial if self.transposed else self.out_spatial)
-        return 2.0 * self.batch * points * math.prod(self.kernel) * self.channels * self.out_channels / self.groups
+        points = likely(math.prod(self.spatial if self.transposed else self.out_spatial))
+        return 2.0 * likely(self.batch) * points * math.prod(self.kernel) * self.channels * self.out_channels / self.groups
 
 
 @dataclass(frozen=True)
@@ -107,11 +116,11 @@ class AttentionProblem:
     heads // kv_heads neighbours. `causal` is torch's: position <= q, counted from the top left. `scale` None: 1 / sqrt(d).
     """
 
-    batch: tuple[int, ...]
+    batch: tuple[Extent, ...]
     heads: int
     kv_heads: int
-    queries: int
-    positions: int
+    queries: Extent
+    positions: Extent
     depth: int
     value_depth: int
     scale: float | None = None
@@ -119,15 +128,19 @@ class AttentionProblem:
     masked: bool = False
     dtype: DType = DType.f32
 
+    def likely(self) -> AttentionProblem:
+        """The same in the example's sizes: what schedules are chosen by."""
+        return replace(self, batch=likely_shape(self.batch), queries=likely(self.queries), positions=likely(self.positions))
+
     @property
     def factor(self) -> float:
         return self.scale if self.scale is not None else 1.0 / math.sqrt(self.depth)
 
     @property
-    def shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[Extent, ...]:
         return (*self.batch, self.heads, self.queries, self.value_depth)
 
     @property
     def flops(self) -> float:
-        pairs = math.prod(self.batch) * self.heads * self.queries * self.positions
+        pairs = likely(math.prod(self.batch) * self.heads * self.queries * self.positions)
         return 2.0 * pairs * (self.depth + self.value_depth) * (0.5 if self.causal else 1.0)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.sizes import Extent, Size
 from kernelwright.sketch.nodes import DType
 
 Coords = tuple[Coord, ...]
@@ -25,7 +26,7 @@ class Value:
     `softplus_of` the x of a log(1 + e^x). `stored` asks for a tensor of its own: many users would compute it again; `shared` says that
     several operators of the graph use it, so that none of them saves making it."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Extent, ...]
     dtype: DType
     origin: str = field(default="", kw_only=True)
     triangle: str = field(default="full", kw_only=True)
@@ -39,7 +40,7 @@ class Value:
         return ()
 
     @property
-    def size(self) -> int:
+    def size(self) -> Extent:
         return math.prod(self.shape)
 
 
@@ -54,7 +55,7 @@ class Leaf(Value):
 class Const(Value):
     """One number everywhere."""
 
-    value: float | int | bool = 0
+    value: float | int | bool | Size = 0
 
 
 @dataclass(eq=False)
@@ -148,7 +149,7 @@ class Gather(Value):
 
     source: Value = None  # type: ignore[assignment]
     indices: tuple[Value, ...] = ()
-    build: Callable[[Coords, Callable[[int, Coords, int], Coord]], Coords] = None  # type: ignore[assignment]
+    build: Callable[[Coords, Callable[[int, Coords, Extent], Coord]], Coords] = None  # type: ignore[assignment]
 
     def sources(self) -> tuple[Value, ...]:
         return (self.source, *self.indices)

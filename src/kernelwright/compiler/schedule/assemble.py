@@ -14,6 +14,7 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
+from kernelwright.compiler.graph.sizes import Extent
 from kernelwright.compiler.graph.rewrites import split_reduction
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
@@ -180,7 +181,7 @@ def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
         refuse_waste(nest, machine)
         chosen = loops.plan(nest, machine)
         why = f"{builder.placed[id(roots[0])]}: {loops.reason(nest, chosen, machine)}"
-        taken = {t.name for t in builder.tensors}
+        taken = {t.name for t in builder.tensors} | builder.captured.region.sizes.keys()
         bodies.append((chosen.form, loops.write(nest, chosen, builder.view, taken, lines=machine.vectors)))
         builder.cost += loops.cost(nest, machine)
     builder.notes.append(why)
@@ -192,17 +193,17 @@ def _kernel(builder: SketchBuilder, roots: list[v.Value]) -> None:
         builder.kernel(f"{stem}_{form}", body)
 
 
-def _sections(root: v.Value) -> list[tuple[int, int, int] | None]:
+def _sections(root: v.Value) -> list[tuple[int, Extent, Extent] | None]:
     """Where a concatenation cuts the root's range: each part gets a kernel in which the choice is already made."""
     value: v.Value = root
     waiting, seen = [root], {id(root)}
     while waiting:
         value = waiting.pop()
         if isinstance(value, v.Concat) and value.shape == root.shape and len(value.parts) <= MOST_SECTIONS:
-            cuts = [0]
+            cuts: list[Extent] = [0]
             for part in value.parts:
                 cuts.append(cuts[-1] + part.shape[value.axis])
-            return [(value.axis, a, b) for a, b in itertools.pairwise(cuts) if a < b]
+            return [(value.axis, a, b) for a, b in itertools.pairwise(cuts) if a != b]
         if isinstance(value, v.Map):
             fresh = [a for a in value.args if a.shape == root.shape and id(a) not in seen]
             waiting += fresh
@@ -228,7 +229,7 @@ def _sketch(builder: SketchBuilder, name: str, doc: str) -> nodes.Sketch:
     return nodes.Sketch(
         name,
         doc,
-        (),
+        builder.captured.region.declared(),
         tuple(builder.tunables),
         tensors,
         steps,

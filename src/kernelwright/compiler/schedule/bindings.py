@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.graph.coords import Atom
+from kernelwright.compiler.graph.sizes import Extent
 from kernelwright.compiler.schedule.scalar import Expr
 from kernelwright.compiler.schedule.separable import Separated
 from kernelwright.sketch import nodes
@@ -20,7 +21,7 @@ class Loop:
     """The atom is a number here."""
 
     index: Index
-    largest: int
+    largest: Extent
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Dim:
     dim: int
     start: Index
     extent: Index
-    largest: int
+    largest: Extent
     step: Index = Int(1)  # noqa: RUF009  (frozen)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, atom_coord, data_of, number_coord
+from kernelwright.compiler.graph.sizes import Extent, Size, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
 from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop
@@ -39,17 +40,17 @@ def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
 def sort_rows(builder: SketchBuilder, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
     """Sorts along an axis, one row at a time, and stores the first elements and their positions, as far as they are wanted."""
     atoms = [Atom(e, whole=True) for e in x.shape]
-    coords = tuple(atom_coord(a) if a.extent > 1 or i == axis else number_coord(0) for i, a in enumerate(atoms))
+    coords = tuple(atom_coord(a) if a.extent != 1 or i == axis else number_coord(0) for i, a in enumerate(atoms))
     expr = plain(builder.tracer(), x, coords)
-    names = Names({t.name for t in builder.tensors})
+    names = Names({t.name for t in builder.tensors} | builder.captured.region.sizes.keys())
     emitter = Emitter(1, names, builder.view)
     row = atoms[axis]
-    bindings: dict[Atom, Binding] = {row: Dim(0, Int(0), Int(row.extent), row.extent - 1)}
-    loops: list[tuple[str, int]] = []
+    bindings: dict[Atom, Binding] = {row: Dim(0, Int(0), size_index(row.extent), row.extent - 1)}
+    loops: list[tuple[str, Extent]] = []
     region: list[Axis] = []
     for i, atom in enumerate(atoms):
         if i == axis:
-            region.append(Span(Int(0), Int(values.shape[axis])))
+            region.append(Span(Int(0), size_index(values.shape[axis])))
         elif atom.extent == 1:
             region.append(At(Int(0)))
         else:
@@ -63,7 +64,7 @@ def sort_rows(builder: SketchBuilder, x: v.Value, axis: int, descending: bool, v
     block.statements.append(nodes.Assign(line, tile))
     chosen: Tile = nodes.ArgSort(nodes.Var(line), 0, descending)
     if values.shape[axis] != row.extent:
-        chosen = nodes.Part(chosen, (Span(Int(0), Int(values.shape[axis])),))
+        chosen = nodes.Part(chosen, (Span(Int(0), size_index(values.shape[axis])),))
     block.statements.append(nodes.Assign(order, chosen))
     if id(values) in builder.placed:
         taken: Tile = nodes.Take(nodes.Var(line), nodes.Var(order), 0)
@@ -74,10 +75,17 @@ def sort_rows(builder: SketchBuilder, x: v.Value, axis: int, descending: bool, v
     builder.kernel("sort", parallel_nest(loops, block.statements))
 
 
-def parallel_nest(loops: list[tuple[str, int]], body: list[nodes.Statement]) -> tuple[nodes.Statement, ...]:
+def _step(extent: Extent) -> int:
+    """How many neighbours are scattered at a time: what divides the axis, since a position beyond it has no update."""
+    if isinstance(extent, Size):
+        return 1
+    return next(d for d in range(min(extent, 1024), 0, -1) if extent % d == 0)
+
+
+def parallel_nest(loops: list[tuple[str, Extent]], body: list[nodes.Statement]) -> tuple[nodes.Statement, ...]:
     """Statements inside parallel loops over whole ranges."""
     for var, extent in reversed(loops):
-        body = [nodes.For(var, "parallel", Int(0), Int(extent), Int(1), tuple(body))]
+        body = [nodes.For(var, "parallel", Int(0), size_index(extent), Int(1), tuple(body))]
     return tuple(body)
 
 
@@ -90,36 +98,36 @@ def scatter(
     tensor = builder.placed[id(made)]
     nest = build(builder.tracer(), [(base, tensor)])
     refuse_waste(nest, builder.capabilities)
-    taken = {t.name for t in builder.tensors}
+    taken = {t.name for t in builder.tensors} | builder.captured.region.sizes.keys()
     builder.kernel("copy", loops.write(nest, loops.plan(nest, builder.capabilities), builder.view, taken), final=False)
     if updates.size == 0:
         return
     atoms = [Atom(e, whole=True) for e in updates.shape]
-    coords = tuple(atom_coord(a) if a.extent > 1 else number_coord(0) for a in atoms)
+    coords = tuple(atom_coord(a) if a.extent != 1 else number_coord(0) for a in atoms)
     tracer = builder.tracer()
     value = plain(tracer, updates, coords)
     target = place(coords, tracer)
     for e in walk_all([d.expression for c in target for d in data_of(c)]):
         if e.kind in ("reduce", "arg", "scan") and e.value is not None:
             raise MustMaterialize(e.value)
-    names = Names({t.name for t in builder.tensors})
-    parallel = [a for i, a in enumerate(atoms) if i not in serial and a.extent > 1]
+    names = Names({t.name for t in builder.tensors} | builder.captured.region.sizes.keys())
+    parallel = [a for i, a in enumerate(atoms) if i not in serial and a.extent != 1]
     vector = parallel[-1] if parallel else None
     emitter = Emitter(1 if vector else 0, names, builder.view)
     bindings: dict[Atom, Binding] = {}
-    outer: list[tuple[str, int, int]] = []
+    outer: list[tuple[str, Extent, int]] = []
     for atom in parallel:
         var = names.fresh("ijklmn"[min(len(outer), 5)])
         step = 1
         if atom is vector:
-            step = next(d for d in range(min(atom.extent, 1024), 0, -1) if atom.extent % d == 0)
+            step = _step(atom.extent)
             bindings[atom] = Dim(0, Sym(var), Int(step), atom.extent - 1)
         else:
             bindings[atom] = Loop(Sym(var), atom.extent - 1)
         outer.append((var, atom.extent, step))
-    inner: list[tuple[str, int]] = []
+    inner: list[tuple[str, Extent]] = []
     for i in serial:
-        if atoms[i].extent > 1:
+        if atoms[i].extent != 1:
             var = names.fresh("r")
             bindings[atoms[i]] = Loop(Sym(var), atoms[i].extent - 1)
             inner.append((var, atoms[i].extent))
@@ -138,7 +146,7 @@ def scatter(
     emitter.store_tile(tensor, made.shape, target, tile, rank, block)
     body: list[nodes.Statement] = block.statements
     for var, extent in reversed(inner):
-        body = [nodes.For(var, "range", Int(0), Int(extent), Int(1), tuple(body))]
+        body = [nodes.For(var, "range", Int(0), size_index(extent), Int(1), tuple(body))]
     for var, extent, step in reversed(outer):
-        body = [nodes.For(var, "parallel", Int(0), Int(extent), Int(step), tuple(body))]
+        body = [nodes.For(var, "parallel", Int(0), size_index(extent), Int(step), tuple(body))]
     builder.kernel("scatter", tuple(body), final=False)

@@ -10,8 +10,9 @@ import itertools
 import math
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, number_coord, only_atom
+from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, linear, number_coord, only_atom
 from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.graph.sizes import Extent, Size, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue
@@ -19,7 +20,7 @@ from kernelwright.compiler.schedule.loops import spills
 from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
 from kernelwright.compiler.schedule.scalar import Expr, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Emitter
-from kernelwright.compiler.schedule.waste import expensive
+from kernelwright.compiler.schedule.waste import expensive, points
 from kernelwright.sketch import nodes
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, DType, FromIndex, Int, Iota, Number, Span, Tile
@@ -92,11 +93,11 @@ class Operand:
         inner = set()
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2] and len(e.free) > 1:
-                inner |= {atom for atom, step in e.data[2][-1].linear() if step == 1}
+                inner |= {atom for atom, step in linear(e.data[2][-1]) if step == 1}
         return len(inner) > 1
 
     def _gathers(self) -> bool:
-        return any(len(list(c.linear())) > 1 for e in walk_all([self.expr]) if e.kind == "access" for c in e.data[2])
+        return any(len(list(linear(c))) > 1 for e in walk_all([self.expr]) if e.kind == "access" for c in e.data[2])
 
     def constant(self, fixed: frozenset[str]) -> bool:
         """Whether only tensors of `fixed` (params and constants) are read."""
@@ -108,11 +109,11 @@ class Operand:
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2]:
                 for i, atom in enumerate(self.atoms):
-                    if atom is not None and dict(e.data[2][-1].linear()).get(atom) == 1:
-                        weight[i] += math.prod(a.extent for a in e.free)
+                    if atom is not None and dict(linear(e.data[2][-1])).get(atom) == 1:
+                        weight[i] += points(e.free)
         return max(range(len(weight)), key=lambda i: (weight[i], i)) if weight else 0
 
-    def _self_padding(self, atom: Atom, extent: int) -> bool:
+    def _self_padding(self, atom: Atom, extent: Extent) -> bool:
         """Whether every read outside this axis is seen by the load itself, so that its pad does the job."""
         e = self.expr.args[0] if self.expr.kind == "cast" else self.expr
         if e.kind != "access":
@@ -146,7 +147,7 @@ class Operand:
             if isinstance(axis, Span):
                 here = dim
                 dim += 1
-                sure = _largest(axis) < extent
+                sure = _ends_inside(axis, extent)
                 if inside or sure:
                     continue
                 ramp: Tile = Iota(axis.extent)
@@ -157,10 +158,10 @@ class Operand:
                 for _ in range(rank - 1 - here):
                     ramp = nodes.Unsqueeze(ramp, 1) if isinstance(ramp, Tile) else ramp
             elif isinstance(axis, At):
-                if inside or (isinstance(axis.index, Int) and 0 <= axis.index.value < extent) or not _may_leave(axis):
+                if inside or _lies_inside(axis.index, extent) or not _may_leave(axis):
                     continue
                 ramp = FromIndex(axis.index)
-            test = nodes.Binary("logical_and", nodes.Binary("ge", ramp, Number(0)), nodes.Binary("lt", ramp, Number(extent)))
+            test = nodes.Binary("logical_and", nodes.Binary("ge", ramp, Number(0)), nodes.Binary("lt", ramp, number_tile(extent)))
             mask = test if mask is None else nodes.Binary("logical_and", mask, test)
         if mask is None:
             return tile
@@ -168,6 +169,22 @@ class Operand:
         return nodes.Where(
             mask, tile if not isinstance(tile, Number) else nodes.Full((), tile.value, self.value.dtype.computed), value
         )
+
+
+def _ends_inside(axis: Span, extent: Extent) -> bool:
+    """Whether a span certainly ends before its axis does."""
+    if isinstance(extent, Size):
+        return axis.start == Int(0) and axis.step == Int(1) and axis.extent == size_index(extent)
+    return _largest(axis) < extent
+
+
+def _lies_inside(index: nodes.Index, extent: Extent) -> bool:
+    return isinstance(index, Int) and isinstance(extent, int) and 0 <= index.value < extent
+
+
+def number_tile(extent: Extent) -> Tile:
+    """An extent in arithmetic on tiles."""
+    return FromIndex(size_index(extent)) if isinstance(extent, Size) else Number(extent)
 
 
 def _may_leave(axis: At) -> bool:

@@ -13,7 +13,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.graph.coords import Atom, atoms_of, only_atom
+from kernelwright.compiler.graph.coords import Atom, atoms_of, divides, linear, only_atom
+from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce
 from kernelwright.compiler.schedule.nest import Nest
@@ -21,7 +22,7 @@ from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.compiler.schedule.separable import separate
 from kernelwright.compiler.schedule.tile_sizes import TileSizes
 from kernelwright.compiler.schedule.tiles import Emitter
-from kernelwright.compiler.schedule.waste import SHORT_WALK, bound_atoms, expensive, reductions
+from kernelwright.compiler.schedule.waste import SHORT_WALK, bound_atoms, expensive, points, reductions
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Opaque
 from kernelwright.sketch.names import Names
@@ -38,7 +39,7 @@ class Plan:
 
     form: str
     parallel: list[Atom]
-    tile: dict[Atom, int]
+    tile: dict[Atom, Extent]
     chunked: set[Atom] = field(default_factory=set)
     loops: list[Atom] = field(default_factory=list)
 
@@ -51,9 +52,9 @@ def unit_atoms(nest: Nest, targets: bool) -> dict[Atom, int]:
     )
     for e in chosen:
         if e.data[2]:
-            for term, k in e.data[2][-1].linear():
-                if isinstance(term, Atom) and abs(k) == 1:
-                    weight[term] = weight.get(term, 0) + math.prod(a.extent for a in e.free)
+            for term, k in linear(e.data[2][-1]):
+                if isinstance(term, Atom) and k in (1, -1):
+                    weight[term] = weight.get(term, 0) + points(e.free)
     return weight
 
 
@@ -73,7 +74,7 @@ def plan(nest: Nest, machine: Capabilities) -> Plan:
     reads = unit_atoms(nest, targets=False)
     vector = max(reads, key=lambda a: reads[a], default=None)
     must_whole = {e.data[1] for e in scans}
-    tiny = vector in bound and vector is not None and vector.extent < 16 and parallel and not scans
+    tiny = vector in bound and vector is not None and likely(vector.extent) < 16 and parallel and not scans
     if (vector in sequential and not tiny) or not parallel or vector is None:
         return _rows(nest, sequential, parallel, vector, must_whole, sizes)
     if vector not in parallel:
@@ -86,17 +87,19 @@ def plan(nest: Nest, machine: Capabilities) -> Plan:
 
 def reason(nest: Nest, chosen: Plan, machine: Capabilities) -> str:
     """Why a plan's tiles are as they are, in words."""
-    tile = math.prod(chosen.tile.values())
-    tasks = math.prod(-(-a.extent // chosen.tile.get(a, 1)) for a in chosen.parallel)
+    tile = math.prod(map(likely, chosen.tile.values()))
+    tasks = math.prod(-(-likely(a.extent) // likely(chosen.tile.get(a, 1))) for a in chosen.parallel)
     sizes = TileSizes.of(machine)
-    limit = {"flat": sizes.flat(math.prod(a.extent for a in nest.domain)), "rows": sizes.row}.get(chosen.form, sizes.column)
+    limit = {"flat": sizes.flat(points(nest.domain)), "rows": sizes.row}.get(chosen.form, sizes.column)
     unit = "core" if machine.vectors else "unit"
     walked = f", walked in pieces of {tile:,}" if chosen.chunked else ""
     return f"tiles of {tile:,} elements (up to {limit:,} for a {unit}){walked}, {tasks:,} tasks for {machine.units} {unit}s"
 
 
-def _block(atom: Atom, wish: int, spills: bool) -> int:
+def _block(atom: Atom, wish: int, spills: bool) -> Extent:
     """A block near the wish: the whole atom if small, else a divisor close to it, else (if tiles may stick out) the wish."""
+    if isinstance(atom.extent, Size):
+        return _block_of_any(atom, wish, spills)
     if atom.extent <= wish:
         return atom.extent
     divisors = [d for d in range(1, wish + 1) if atom.extent % d == 0]
@@ -106,6 +109,11 @@ def _block(atom: Atom, wish: int, spills: bool) -> int:
     if best * 2 >= wish or not spills:
         return best if best * 8 >= wish else (wish if spills else atom.extent)
     return wish
+
+
+def _block_of_any(atom: Atom, wish: int, spills: bool) -> Extent:
+    """The block of an axis whose extent varies: a number if tiles may stick out of it, else the axis."""
+    return max(wish // LINE * LINE or wish, 1) if spills else atom.extent
 
 
 def spills(nest: Nest, atom: Atom) -> bool:
@@ -123,28 +131,28 @@ def _flat(nest: Nest, parallel: list[Atom], sizes: TileSizes) -> Plan:
     last = max((a for a in written if a in parallel), key=lambda a: written[a], default=parallel[-1])
     reads = unit_atoms(nest, targets=False)
     other = max((a for a in reads if a in parallel and a != last), key=lambda a: reads[a], default=last)
-    everything = math.prod(a.extent for a in parallel)
-    tile: dict[Atom, int] = {}
+    everything = points(parallel)
+    tile: dict[Atom, Extent] = {}
     # a transposition: as many elements as the output has are read along another axis (a vector along it is no more than itself)
-    if other != last and 2 * reads[other] >= everything and min(other.extent, last.extent) >= 8:
+    if other != last and 2 * reads[other] >= everything and min(likely(other.extent), likely(last.extent)) >= 8:
         tile = {a: _block(a, 64, spills(nest, a)) for a in (other, last)}
     else:
         tile = _inner_tile(nest, parallel, last, sizes.flat(everything))
     return Plan("flat", parallel, {a: tile[a] for a in parallel if a in tile})
 
 
-def _inner_tile(nest: Nest, parallel: list[Atom], last: Atom, wish: int) -> dict[Atom, int]:
+def _inner_tile(nest: Nest, parallel: list[Atom], last: Atom, wish: int) -> dict[Atom, Extent]:
     """Tile atoms from the innermost outwards until the tile has about `wish` elements."""
-    tile = {last: _block(last, wish, spills(nest, last))}
+    tile: dict[Atom, Extent] = {last: _block(last, wish, spills(nest, last))}
     stepped = _stepped(nest)
     for atom in reversed(parallel):
-        size = math.prod(tile.values())
+        size = math.prod(map(likely, tile.values()))
         if atom in tile or atom in stepped:
             continue
-        if any(tile[a] < a.extent for a in tile) or size * 2 > wish:
+        if any(_cut(a, tile[a]) for a in tile) or size * 2 > wish:
             break
         tile[atom] = _block(atom, wish // size, spills(nest, atom))
-    return {a: n for a, n in tile.items() if n > 1 or a == last}
+    return {a: n for a, n in tile.items() if n != 1 or a == last}
 
 
 def _stepped(nest: Nest) -> set[Atom]:
@@ -153,21 +161,21 @@ def _stepped(nest: Nest) -> set[Atom]:
     for e in walk_all([value for _, value in nest.stores]):
         if e.kind == "access":
             for c in e.data[2]:
-                found |= {a for term, _ in c.linear() if isinstance(term, Opaque) for a in atoms_of(term.left)}
+                found |= {a for term, _ in linear(c) if isinstance(term, Opaque) for a in atoms_of(term.left)}
     return found
 
 
 def _rows(
     nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom | None, must_whole: set[Atom], sizes: TileSizes
 ) -> Plan:
-    size = math.prod(a.extent for a in sequential)
+    size = points(sequential)
     order = [*(a for a in nest.domain if a in sequential), *(a for a in sequential if a not in nest.domain)]
     if size <= sizes.row or must_whole:
-        tile = {a: a.extent for a in order}
+        tile: dict[Atom, Extent] = {a: a.extent for a in order}
         if size < 256 and parallel:
             last = parallel[-1]
             several = _block(last, max(1, 1024 // size), spills(nest, last))
-            if several > 1:
+            if several != 1:
                 tile[last] = several
         return Plan("rows", parallel, _ordered(nest, tile, order))
     assert vector is not None or sequential
@@ -175,32 +183,39 @@ def _rows(
     made_here = {part for _, value in nest.stores for part in (value, *value.args)}
     for e in reductions(nest):
         # it walks another way through its data than the row: on its own it would go one element at a time
-        long = math.prod(a.extent for a in bound_atoms(e)) > SHORT_WALK
+        long = points(bound_atoms(e)) > SHORT_WALK
         if long and vector not in bound_atoms(e) and e.value is not None and e not in made_here:
             raise MustMaterialize(e.value)
-    chunk = vector.extent if vector.extent <= 2 * sizes.chunk else _divisor(vector.extent, sizes.chunk)
+    chunk = vector.extent if likely(vector.extent) <= 2 * sizes.chunk else _divisor(vector.extent, sizes.chunk)
     loops = [a for a in order if a != vector]
-    return Plan("rows", parallel, {vector: chunk}, {vector} if chunk < vector.extent else set(), loops)
+    return Plan("rows", parallel, {vector: chunk}, {vector} if _cut(vector, chunk) else set(), loops)
 
 
-def _divisor(extent: int, wish: int) -> int:
+def _cut(atom: Atom, block: Extent) -> bool:
+    """Whether a block is less than its axis (of an axis that varies: a number)."""
+    return block != atom.extent
+
+
+def _divisor(extent: Extent, wish: int) -> int:
+    if isinstance(extent, Size):
+        return wish
     return next((d for d in range(wish, wish // 4, -1) if extent % d == 0), wish)
 
 
-def _ordered(nest: Nest, tile: dict[Atom, int], rest: list[Atom]) -> dict[Atom, int]:
+def _ordered(nest: Nest, tile: dict[Atom, Extent], rest: list[Atom]) -> dict[Atom, Extent]:
     """Tile axes in the order of memory, as the largest load walks it, so that tiles need no transposition."""
     keys = [a for a in nest.domain if a in tile] + [a for a in rest if a in tile and a not in nest.domain]
     accesses = [e for e in walk_all([value for _, value in nest.stores]) if e.kind == "access"] + [t for t, _ in nest.stores]
-    main = max(accesses, key=lambda e: (sum(a in e.free for a in keys), math.prod(a.extent for a in e.free)), default=None)
+    main = max(accesses, key=lambda e: (sum(a in e.free for a in keys), points(e.free)), default=None)
     if main is None:
         return {a: tile[a] for a in keys}
     stride: dict[Atom, int] = {}
     step = 1
     for extent, c in zip(reversed(main.data[1]), reversed(main.data[2]), strict=True):
-        for term, k in c.linear():
+        for term, k in linear(c):
             if isinstance(term, Atom):
-                stride[term] = abs(k) * step
-        step *= extent
+                stride[term] = abs(likely(k)) * step
+        step *= likely(extent)
     known = sorted((a for a in keys if a in stride), key=lambda a: -stride[a])
     order = [known.pop(0) if a in stride else a for a in keys]
     return {a: tile[a] for a in order}
@@ -215,14 +230,14 @@ def _columns(
     must_whole: set[Atom],
     sizes: TileSizes,
 ) -> Plan:
-    size = math.prod(a.extent for a in sequential)
+    size = points(sequential)
     if must_whole or (rows and size <= 2048):
-        wish = max(16, min(256, sizes.column // size))
-        tile = {a: a.extent for a in sequential}
+        wish = max(16, min(256, sizes.column // max(size, 1)))
+        tile: dict[Atom, Extent] = {a: a.extent for a in sequential}
         tile[vector] = _block(vector, wish, spills(nest, vector))
         return Plan("columns", parallel, _ordered(nest, tile, sequential))
-    wish = sizes.walked_columns(math.prod(a.extent for a in parallel))
-    short = vector.extent < 64
+    wish = sizes.walked_columns(points(parallel))
+    short = likely(vector.extent) < 64
     tile = _inner_tile(nest, parallel, vector, wish) if short else {vector: _block(vector, wish, spills(nest, vector))}
     return Plan("columns", parallel, _ordered(nest, tile, []), set(), list(sequential))
 
@@ -230,9 +245,8 @@ def _columns(
 def _running_columns(nest: Nest, sequential: list[Atom], parallel: list[Atom], vector: Atom, threads: int) -> Plan:
     """Scans across rows: a row of running values passes over memory. Wide ones read more of each page that they touch, as long as
     every thread has two: 2048 rows of 1024 floats took 1.36 ms in blocks of 16, 0.65 ms in blocks of 256."""
-    others = math.prod(a.extent for a in parallel if a != vector)
-    share = others * vector.extent // (2 * threads)
-    tile = {a: a.extent for a in sequential}
+    share = points(parallel) // (2 * threads)
+    tile: dict[Atom, Extent] = {a: a.extent for a in sequential}
     tile[vector] = _block(vector, max(16, min(256, share)), spills(nest, vector))
     return Plan("columns", parallel, _ordered(nest, tile, sequential))
 
@@ -243,7 +257,7 @@ def _running_columns(nest: Nest, sequential: list[Atom], parallel: list[Atom], v
 def write(
     nest: Nest,
     chosen: Plan,
-    declare_view: Callable[[str, tuple[int, ...]], str],
+    declare_view: Callable[[str, tuple[Extent, ...]], str],
     taken: set[str] | None = None,
     *,
     lines: bool = False,
@@ -321,7 +335,8 @@ def _centred_on(e: Expr) -> Expr | None:
         return None
     total = mean.args[0]
     same = total.kind == "reduce" and total.data == e.data and total.args[0] is x
-    return total if same and mean.args[1].data == math.prod(a.extent for a in bound_atoms(e)) else None
+    count = math.prod(a.extent for a in bound_atoms(e))
+    return total if same and isinstance(count, int) and mean.args[1].data == count else None
 
 
 @dataclass
@@ -335,7 +350,7 @@ class Walker:
     def parallel_loops(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
         """Nested parallel loops; whole tile atoms need none."""
         whole = {
-            a: Dim(self.dims[a], Int(0), Int(a.extent), a.extent - 1)
+            a: Dim(self.dims[a], Int(0), size_index(a.extent), a.extent - 1)
             for a in self.plan.tile
             if self.plan.tile[a] == a.extent and a not in self.plan.chunked
         }
@@ -349,11 +364,11 @@ class Walker:
         atom, rest = atoms[0], atoms[1:]
         var = self.names.fresh("ijklmnpq"[min(len(self.plan.parallel) - len(atoms), 7)])
         step = self.plan.tile.get(atom, 1)
-        largest = -(-atom.extent // step) * step - 1
-        binding = Dim(self.dims[atom], Sym(var), Int(step), largest) if atom in self.dims else Loop(Sym(var), atom.extent - 1)
+        largest = _last(atom, step)
+        binding = Dim(self.dims[atom], Sym(var), size_index(step), largest) if atom in self.dims else Loop(Sym(var), atom.extent - 1)
         inner = Block({atom: binding}, block)
         self._parallel(inner, rest, body)
-        block.statements.append(nodes.For(var, "parallel", Int(0), Int(atom.extent), Int(step), tuple(inner.statements)))
+        block.statements.append(nodes.For(var, "parallel", Int(0), size_index(atom.extent), size_index(step), tuple(inner.statements)))
 
     def walk(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
         """Nested sequential loops over loop atoms and chunks; a last chunk of another size follows its loop."""
@@ -365,31 +380,39 @@ class Walker:
             var = self.names.fresh("r")
             inner = Block({atom: Loop(Sym(var), atom.extent - 1)}, block)
             self.walk(inner, rest, body)
-            block.statements.append(nodes.For(var, "range", Int(0), Int(atom.extent), Int(1), tuple(inner.statements)))
+            block.statements.append(nodes.For(var, "range", Int(0), size_index(atom.extent), Int(1), tuple(inner.statements)))
             return
         chunk = self.plan.tile[atom]
         main = atom.extent // chunk * chunk
         var = self.names.fresh("r")
         start: Index = Sym(var)
-        inner = Block({atom: Dim(self.dims[atom], start, Int(chunk), main - 1)}, block)
+        inner = Block({atom: Dim(self.dims[atom], start, size_index(chunk), main - 1)}, block)
         self.walk(inner, rest, body)
-        block.statements.append(nodes.For(var, "range", Int(0), Int(main), Int(chunk), tuple(inner.statements)))
-        if main < atom.extent:
-            tail = Block({atom: Dim(self.dims[atom], Int(main), Int(atom.extent - main), atom.extent - 1)}, block)
+        block.statements.append(nodes.For(var, "range", Int(0), size_index(main), size_index(chunk), tuple(inner.statements)))
+        if main != atom.extent:
+            left = Dim(self.dims[atom], size_index(main), size_index(atom.extent - main), atom.extent - 1)
+            tail = Block({atom: left}, block)
             self.walk(tail, rest, body)
             block.statements += tail.statements
+
+
+def _last(atom: Atom, step: Extent) -> Extent:
+    """The largest position that blocks reach, the last one's part beyond the axis included."""
+    if isinstance(atom.extent, Size) and not divides(step, atom.extent):
+        return atom.extent + step - 2  # the last block starts inside
+    return -(-atom.extent // step) * step - 1
 
 
 def cost(nest: Nest, machine: Capabilities) -> float:
     """Seconds a nest should take: memory traffic or arithmetic, whichever is more."""
     everything = walk_all([value for _, value in nest.stores])
     traffic = sum(
-        math.prod(a.extent for a in e.free) * e.dtype.size
+        points(e.free) * e.dtype.size
         for e in [*(t for t, _ in nest.stores), *everything]
         if e.kind == "access"
     )
     work_done = sum(
-        math.prod(a.extent for a in e.free) * (8 if expensive(e) else 1)
+        points(e.free) * (8 if expensive(e) else 1)
         for e in everything
         if e.kind in ("apply", "reduce", "scan")
     )

@@ -20,19 +20,23 @@ from kernelwright.compiler.graph.coords import (
     Datum,
     atom_coord,
     atoms_of,
+    certainly_inside,
     data_of,
+    divides,
     flatten,
+    linear,
     linear_coord,
     number_coord,
+    offset,
     only_atom,
-    range_of,
     substituted,
     wanted_splits,
 )
+from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_poly
 from kernelwright.compiler.schedule.scalar import Arena, Expr, Tracer, coords_of, walk_all
 from kernelwright.sketch.index import OWN, Opaque, poly, rejoined, split
 
-Access = tuple[str, tuple[int, ...], v.Coords]
+Access = tuple[str, tuple[Extent, ...], v.Coords]
 """A tensor, the shape that it is seen under, and a coordinate for each of its axes."""
 
 
@@ -57,7 +61,7 @@ class Nest:
         domain: list[Atom] = []
         for atom in self.domain:
             parts = (
-                [t for t, _ in sorted(mapping[atom].linear(), key=lambda p: -p[1]) if isinstance(t, Atom)]
+                [t for t, _ in sorted(linear(mapping[atom]), key=lambda p: -likely(p[1])) if isinstance(t, Atom)]
                 if atom in mapping
                 else [atom]
             )
@@ -65,20 +69,20 @@ class Nest:
         self.domain = domain
 
 
-def build(tracer: Tracer, roots: list[tuple[v.Value, str]], section: tuple[int, int, int] | None = None) -> Nest:
+def build(tracer: Tracer, roots: list[tuple[v.Value, str]], section: tuple[int, Extent, Extent] | None = None) -> Nest:
     """The nest of roots of one shape, each with the tensor that receives it. `section` (axis, start, stop) restricts an axis."""
     shape = roots[0][0].shape
     coords: list[Coord] = []
     domain: list[Atom] = []
     for axis, extent in enumerate(shape):
-        start = 0
+        start: Extent = 0
         if section and section[0] == axis:
             start, extent = section[1], section[2] - section[1]
         if extent == 1:
             coords.append(number_coord(start))
             continue
         domain.append(Atom(extent))
-        coords.append(atom_coord(domain[-1]) + start)
+        coords.append(atom_coord(domain[-1]) + size_poly(start))
     stores = []
     for value, tensor in roots:
         target = tracer.arena.access(tensor, shape, tuple(coords), value.dtype)
@@ -112,9 +116,9 @@ def split_atoms(nest: Nest) -> None:
         nest.substitute({atom: parts_of(atom, inner)})
 
 
-def parts_of(atom: Atom, inner: int) -> Coord:
+def parts_of(atom: Atom, inner: Extent) -> Coord:
     """The atom as `outer * inner + inner part`, with two new atoms."""
-    return atom_coord(Atom(atom.extent // inner)) * inner + atom_coord(Atom(inner))
+    return atom_coord(Atom(atom.extent // inner)) * size_poly(inner) + atom_coord(Atom(inner))
 
 
 # ---------------------------------------------------------------- identifying reduced atoms
@@ -153,14 +157,14 @@ def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[At
     mapping: dict[Atom, Coord] = {}
     used: set[Atom] = set()
     for c, d in zip(mine.data[-1], other.data[-1], strict=True):
-        a, b = dict(c.linear()), dict(d.linear())
-        if c.offset != d.offset:
+        a, b = dict(linear(c)), dict(linear(d))
+        if offset(c) != offset(d):
             return None
         for term in list(a):
             if b.get(term) == a[term]:
                 del a[term], b[term]
-        left = sorted(((t, k) for t, k in a.items()), key=lambda p: -p[1])
-        right = sorted(((t, k) for t, k in b.items()), key=lambda p: -p[1])
+        left = sorted(((t, k) for t, k in a.items()), key=lambda p: -likely(p[1]))
+        right = sorted(((t, k) for t, k in b.items()), key=lambda p: -likely(p[1]))
         if not left and not right:
             continue
         if any(t not in bound for t, _ in left) or not all(isinstance(t, Atom) for t, _ in right) or not left or not right:
@@ -195,7 +199,7 @@ def _captures(e: Expr, mapping: dict[Atom, Coord]) -> bool:
     return False
 
 
-def _pair(left: list[tuple[Atom, int]], right: list[tuple[Atom, int]], e: Expr) -> dict[Atom, Coord] | None:
+def _pair(left: list[tuple[Atom, Extent]], right: list[tuple[Atom, Extent]], e: Expr) -> dict[Atom, Coord] | None:
     if len(left) == len(right):
         if all(k == m and a.extent == b.extent for (a, k), (b, m) in zip(left, right, strict=True)):
             return {a: atom_coord(b) for (a, _), (b, _) in zip(left, right, strict=True)}
@@ -205,11 +209,11 @@ def _pair(left: list[tuple[Atom, int]], right: list[tuple[Atom, int]], e: Expr) 
         if nested and nested == (left[0][1], left[0][1] * left[0][0].extent):
             return {left[0][0]: linear_coord(0, {b: m // left[0][1] for b, m in right})}
     if len(right) == 1 and not right[0][0].whole and _nested(left) == (right[0][1], right[0][1] * right[0][0].extent):
-        return {right[0][0]: parts_of(right[0][0], left[-2][1] // right[0][1])} if left[-2][1] % right[0][1] == 0 else None
+        return {right[0][0]: parts_of(right[0][0], left[-2][1] // right[0][1])} if divides(right[0][1], left[-2][1]) else None
     return None
 
 
-def _nested(terms: list[tuple[Atom, int]]) -> tuple[int, int] | None:
+def _nested(terms: list[tuple[Atom, Extent]]) -> tuple[Extent, Extent] | None:
     """(smallest coefficient, full range) if the atoms nest without gaps, largest coefficient first."""
     for (_, k), (b, m) in itertools.pairwise(terms):
         if k != m * b.extent:
@@ -218,11 +222,6 @@ def _nested(terms: list[tuple[Atom, int]]) -> tuple[int, int] | None:
 
 
 # ---------------------------------------------------------------- merging
-
-
-def in_bounds(c: Coord, extent: int) -> bool:
-    low, high = range_of(c)
-    return low >= 0 and high < extent
 
 
 def _unbounded(c: Coord) -> bool:
@@ -237,11 +236,11 @@ def to_runs(nest: Nest) -> None:
 def flat_runs(data: Access) -> Access:
     """An access whose neighbouring axes are flattened where the coordinates are provably inside."""
     tensor, shape, coords = data
-    sizes: list[int] = []
+    sizes: list[Extent] = []
     flat: list[Coord] = []
     last_inside = False
     for extent, c in zip(shape, coords, strict=True):
-        inside = in_bounds(c, extent) and not _unbounded(c)
+        inside = certainly_inside(c, extent) and not _unbounded(c)
         if inside and last_inside:
             flat[-1] = flatten((flat[-1], c), (sizes[-1], extent))
             sizes[-1] *= extent
@@ -268,16 +267,16 @@ def merge_atoms(nest: Nest) -> None:
         _merge(nest, *pair)
 
 
-def _mergeable(p: Atom, q: Atom, folded: set[frozenset[Atom]], weights: dict[Atom, dict[int, int]]) -> bool:
+def _mergeable(p: Atom, q: Atom, folded: set[frozenset[Atom]], weights: dict[Atom, dict[int, Extent]]) -> bool:
     if p == q or any((p in f) != (q in f) for f in folded):
         return False
     mine, its = weights.get(p, {}), weights.get(q, {})
     return mine.keys() == its.keys() and all(mine[k] == its[k] * q.extent for k in mine)
 
 
-def _weights(everything: list[Expr]) -> dict[Atom, dict[int, int]]:
+def _weights(everything: list[Expr]) -> dict[Atom, dict[int, Extent]]:
     """For each atom its factor in every coordinate that contains it, those under // and % included, by number."""
-    weights: dict[Atom, dict[int, int]] = {}
+    weights: dict[Atom, dict[int, Extent]] = {}
     numbers: dict[Coord, int] = {}
     waiting = [c for e in everything for c in coords_of(e)]
     while waiting:
@@ -285,7 +284,7 @@ def _weights(everything: list[Expr]) -> dict[Atom, dict[int, int]]:
         if c in numbers:
             continue
         number = numbers[c] = len(numbers)
-        for term, factor in c.linear():
+        for term, factor in linear(c):
             if isinstance(term, Opaque):
                 waiting.append(term.left)
             elif isinstance(term, Atom):
@@ -297,8 +296,8 @@ def _merge(nest: Nest, p: Atom, q: Atom) -> None:
     merged = Atom(p.extent * q.extent)
 
     def coord(c: Coord, walk: Callable[[Expr], Expr]) -> Coord:
-        total = number_coord(c.offset)
-        for term, k in c.linear():
+        total = number_coord(offset(c))
+        for term, k in linear(c):
             if isinstance(term, Opaque):
                 part = OWN.combine(term.op, coord(term.left, walk), term.right)
             elif isinstance(term, Datum):
@@ -307,7 +306,7 @@ def _merge(nest: Nest, p: Atom, q: Atom) -> None:
                 continue
             else:
                 part = atom_coord(merged) if term == q else poly(term)
-            total = total + part * k
+            total = total + part * size_poly(k)
         return rejoined(total)
 
     nest.replace(nest.arena.rewrite(nest.roots(), coord, lambda a: (merged,) if a in (p, q) else (a,)))
@@ -326,13 +325,14 @@ def cut_axes(data: Access) -> Access:
     return tensor, tuple(size for size, _ in pieces), tuple(piece for _, piece in pieces)
 
 
-def _cut_axis(extent: int, c: Coord) -> list[tuple[int, Coord]]:
-    if not in_bounds(c, extent) or _unbounded(c):
+def _cut_axis(extent: Extent, c: Coord) -> list[tuple[Extent, Coord]]:
+    if not certainly_inside(c, extent) or _unbounded(c):
         return [(extent, c)]
-    for by in sorted({k for _, k in c.linear() if k > 1}, reverse=True):
-        if extent % by:
+    steps = {k for _, k in linear(c) if isinstance(k, Size) or k > 1}
+    for by in sorted(steps, key=likely, reverse=True):
+        if not divides(by, extent):
             continue
-        high, rest = split(c, poly(by))
-        if rest.constant is None and high.constant is None and in_bounds(rest, by):
+        high, rest = split(c, size_poly(by))
+        if rest.constant is None and high.constant is None and certainly_inside(rest, by):
             return [*_cut_axis(extent // by, high), *_cut_axis(by, rest)]
     return [(extent, c)]

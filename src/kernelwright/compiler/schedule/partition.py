@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.memory_budget import copies_fit
+from kernelwright.compiler.graph.sizes import likely
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.fusion import region_end
@@ -78,7 +79,7 @@ class Partitioner:
     def __post_init__(self) -> None:
         self.base = SketchBuilder(self.captured, self.capabilities, copies_fit=copies_fit(self.captured))
         self.base.tensors = list(self.captured.tensors)
-        self.base.names.taken |= {t.name for t in self.captured.tensors}
+        self.base.names.taken |= {t.name for t in self.captured.tensors} | self.captured.region.sizes.keys()
         self.forced |= _waypoints(self.outputs)
 
     def partition(self, choices: dict[str, int]) -> SketchBuilder:
@@ -278,4 +279,4 @@ def _companions(root: v.Value, plan: Plan, at: int, done: set[int]) -> list[v.Va
 
 
 def _reads(value: v.Value) -> set[int]:
-    return {id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and x.size >= 64) or isinstance(x, v.Reduce)}
+    return {id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and likely(x.size) >= 64) or isinstance(x, v.Reduce)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.values import MustMaterialize
+from kernelwright.compiler.graph.sizes import Size, likely
 from kernelwright.compiler.schedule.candidate import Prologue
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.compiler.schedule.fusion import NotFusible, Operand
@@ -41,7 +42,7 @@ def step_through_time(
     load_bias = _loader(builder, bias, names) if bias is not None else None
     panels = _packed(builder, load_again, names, (gates, count, hidden, panel), history.dtype)
     together = block(count, WIDE // panel)
-    rows = ceil_div(batch, builder.capabilities.units)
+    rows = max(8, ceil_div(likely(batch), builder.capabilities.units)) if isinstance(batch, Size) else ceil_div(batch, builder.capabilities.units)
     row, t, j = (names.fresh(stem) for stem in ("i", "t", "j"))
     here, units = span(row, rows), span(mul(j, panel), together * panel)
     past, *cells = (
@@ -77,13 +78,13 @@ def step_through_time(
         new = Unary("tanh", total) if cell == "rnn_tanh" else Binary("maximum", total, Number(0.0))
     body.append(nodes.Store(past, (at(add(t, 1)), here, units), bound("state", new)))
     # one block of rows: the threads share the units of a step instead, and meet after each
-    shared = ceil_div(batch, rows) == 1
+    shared = isinstance(batch, int) and ceil_div(batch, rows) == 1
     through = loop("range", t, 0, steps, 1, [loop("parallel" if shared else "range", j, 0, count, together, body)])
     start: list[Statement] = [nodes.Store(past, (at(0), here, span(0, hidden)), first[0]((here, span(0, hidden)), pad))]
     if cell == "lstm":
         start.append(nodes.Store(cells[0], (here, span(0, hidden)), first[1]((here, span(0, hidden)), pad)))
     builder.kernel(cell, (loop("parallel", row, 0, batch, rows, [*start, through]),))
-    builder.cost += 2.0 * steps * batch * gates * hidden * hidden / (0.4 * builder.capabilities.peak)
+    builder.cost += 2.0 * likely(steps * batch) * gates * hidden * hidden / (0.4 * builder.capabilities.peak)
     builder.notes.append(
         f"{past}: {cell} of {steps} steps in one kernel, {'units' if shared else 'rows'} shared by the threads"
     )

@@ -19,11 +19,15 @@ from kernelwright.compiler.graph.coords import (
     atom_coord,
     atoms_of,
     data_of,
+    certainly_below,
+    certainly_natural,
+    certainly_outside,
+    linear,
     number_coord,
     only_atom,
-    range_of,
     substituted,
 )
+from kernelwright.compiler.graph.sizes import Extent, Size, size_poly
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.sketch.nodes import DType
 
@@ -68,12 +72,18 @@ class Arena:
             found = self.table[(key, dtype)] = Expr("const", value, (), dtype, frozenset(), len(self.table))
         return found
 
+    def number(self, value: float | int | bool | Size, dtype: DType) -> Expr:
+        """A number, or one that depends on sizes, in a dtype."""
+        if isinstance(value, Size):
+            return self.cast(self.index(value.poly), dtype)
+        return self.const(value, dtype)
+
     def index(self, coord: Coord) -> Expr:
         if coord.constant is not None:
             return self.const(coord.constant, DType.i64)
         return self._make("index", coord, (), DType.i64, atoms_of(coord))
 
-    def access(self, tensor: str, shape: tuple[int, ...], coords: v.Coords, dtype: DType) -> Expr:
+    def access(self, tensor: str, shape: tuple[Extent, ...], coords: v.Coords, dtype: DType) -> Expr:
         free = frozenset().union(*(atoms_of(c) for c in coords)) if coords else frozenset()
         return self._make("access", (tensor, shape, coords), (), dtype, free)
 
@@ -94,16 +104,14 @@ class Arena:
         """A reduction; atoms that the operand does not depend on are reduced by arithmetic."""
         atoms = tuple(dict.fromkeys(atoms))
         inside = tuple(a for a in atoms if a in x.free)
-        repeats = 1
+        repeats: Extent = 1
         for atom in atoms:
             repeats *= 1 if atom in x.free else atom.extent
         if inside:
             x = self._make("reduce", (op, inside), (x,), x.dtype, x.free - set(inside), value)
-        if repeats != 1 and op == "sum":
-            factor = self.const(float(repeats) if x.dtype in FLOATS else repeats, x.dtype)
-            x = self.apply("mul", (x, factor), x.dtype)
-        elif repeats != 1 and op == "prod":
-            x = self.apply("pow", (x, self.const(float(repeats) if x.dtype in FLOATS else repeats, x.dtype)), x.dtype)
+        if repeats != 1 and op in ("sum", "prod"):
+            number = float(repeats) if x.dtype in FLOATS and isinstance(repeats, int) else repeats
+            x = self.apply("mul" if op == "sum" else "pow", (x, self.number(number, x.dtype)), x.dtype)
         return x
 
     def arg(self, op: str, x: Expr, atom: Atom, value: v.Value | None) -> Expr:
@@ -163,7 +171,7 @@ class Arena:
         """The roots with atoms replaced by coordinates; a reduced atom may be renamed or split in several."""
 
         def renamed(atom: Atom) -> tuple[Atom, ...]:
-            return tuple(t for t, _ in mapping[atom].linear() if isinstance(t, Atom)) if atom in mapping else (atom,)
+            return tuple(t for t, _ in linear(mapping[atom]) if isinstance(t, Atom)) if atom in mapping else (atom,)
 
         return self.rewrite(roots, lambda c, walk: substituted(c, mapping, walk), renamed)
 
@@ -239,7 +247,7 @@ class Tracer:
         return self._load(value.tensor, value, coords)
 
     def _const(self, value: v.Const, coords: v.Coords) -> Expr:
-        return self.arena.const(value.value, value.dtype.computed)
+        return self.arena.number(value.value, value.dtype.computed)
 
     def _position(self, value: v.Position, coords: v.Coords) -> Expr:
         return self.arena.cast(self.arena.index(coords[value.axis]), value.dtype.computed)
@@ -265,19 +273,18 @@ class Tracer:
         inner = value.move(coords)
         if value.fill is None:
             return self.at(source, inner)
-        outside: list[tuple[Coord, str, int]] = []
+        outside: list[tuple[Coord, str, Extent]] = []
         for c, extent in zip(inner, source.shape, strict=True):
-            low, high = range_of(c)
-            if high < 0 or low >= extent:
+            if certainly_outside(c, extent):
                 return self.arena.const(value.fill, value.dtype.computed)
-            outside += [(c, "ge", 0)] if low < 0 else []
-            outside += [(c, "lt", extent)] if high >= extent else []
+            outside += [(c, "ge", 0)] if not certainly_natural(c) else []
+            outside += [(c, "lt", extent)] if not certainly_below(c, extent) else []
         x = self.at(source, inner)
         if not outside:
             return x
         inside: Expr | None = None
         for c, op, bound in outside:
-            test = self.arena.apply(op, (self.arena.index(c), self.arena.const(bound, DType.i64)), DType.bool)
+            test = self.arena.apply(op, (self.arena.index(c), self.arena.number(bound, DType.i64)), DType.bool)
             inside = test if inside is None else self.arena.apply("logical_and", (inside, test), DType.bool)
         assert inside is not None
         return self.arena.apply("where", (inside, x, self.arena.const(value.fill, x.dtype)), x.dtype)
@@ -317,18 +324,19 @@ class Tracer:
 
     def _concat(self, value: v.Concat, coords: v.Coords) -> Expr:
         position = coords[value.axis]
-        low, high = range_of(position)
-        start, chosen = 0, None
+        start: Extent = 0
+        chosen: Expr | None = None
         for part in value.parts:
-            stop = start + part.shape[value.axis]
-            if start < stop and low < stop and high >= start:  # this part can be met
-                within = number_coord(0) if stop - start == 1 else position - start  # of a stack: no position to look at
+            extent = part.shape[value.axis]
+            stop = start + extent
+            if extent != 0 and not certainly_outside(position - size_poly(start), extent):  # this part can be met
+                within = number_coord(0) if extent == 1 else position - size_poly(start)  # of a stack: no position to look at
                 inner = (*coords[: value.axis], within, *coords[value.axis + 1 :])
                 x = self.at(part, inner)
                 if chosen is None:
                     chosen = x
                 else:
-                    here = self.arena.apply("ge", (self.arena.index(position), self.arena.const(start, DType.i64)), DType.bool)
+                    here = self.arena.apply("ge", (self.arena.index(position), self.arena.number(start, DType.i64)), DType.bool)
                     chosen = self.arena.apply("where", (here, x, chosen), x.dtype)
             start = stop
         assert chosen is not None
@@ -340,17 +348,17 @@ class Tracer:
     def positions(self, value: v.Gather, coords: v.Coords) -> v.Coords:
         """Where in its source a lookup reads."""
 
-        def read(which: int, at: v.Coords, extent: int) -> Coord:
+        def read(which: int, at: v.Coords, extent: Extent) -> Coord:
             index = self.arena.cast(self.at(value.indices[which], at), DType.i64)
             zero = self.arena.const(0, DType.i64)
             negative = self.arena.apply("lt", (index, zero), DType.bool)
-            wrapped = self.arena.apply("add", (index, self.arena.const(extent, DType.i64)), DType.i64)
+            wrapped = self.arena.apply("add", (index, self.arena.number(extent, DType.i64)), DType.i64)
             return atom_coord(Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent))
 
         return value.build(coords, read)
 
 
-def aligned(coords: v.Coords, shape: tuple[int, ...], source: tuple[int, ...]) -> v.Coords:
+def aligned(coords: v.Coords, shape: tuple[Extent, ...], source: tuple[Extent, ...]) -> v.Coords:
     """Coordinates of a broadcast source: axes align at the right, extent 1 stands still."""
     skipped = len(shape) - len(source)
     return tuple(number_coord(0) if extent == 1 else c for c, extent in zip(coords[skipped:], source, strict=True))

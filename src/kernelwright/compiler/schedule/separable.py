@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kernelwright.compiler.graph.coords import Atom, Coord, atoms_of, linear_coord, substituted
+from kernelwright.compiler.graph.coords import Atom, Coord, atoms_of, linear, linear_coord, offset, substituted
 from kernelwright.compiler.schedule.nest import cut_axes, flat_runs
 from kernelwright.compiler.schedule.scalar import Arena, Expr, coords_of, walk_all
 
@@ -51,7 +51,7 @@ def separate(arena: Arena, e: Expr, along: Atom) -> Separated | None:
         line = Atom((along.extent - 1) * step + (window.extent - 1) * reach + 1)
         (joined,) = arena.rewrite([operand], _joining(along, window, step, line), lambda a: (a,))
         (joined,) = arena.rewrite([joined], lambda c, walk: substituted(c, {}, walk), lambda a: (a,), cut_axes)
-        contiguous = any(x.kind == "access" and dict(x.data[2][-1].linear()).get(line) == 1 for x in walk_all([joined]))
+        contiguous = any(x.kind == "access" and dict(linear(x.data[2][-1])).get(line) == 1 for x in walk_all([joined]))
         rows = tuple(a for a in e.data[1] if a != window)
         made = Separated(joined, line, along, window, rows, step, reach)
         if contiguous and _cheaper(made):
@@ -64,7 +64,7 @@ def _ratio(operand: Expr, along: Atom, window: Atom) -> tuple[int, int] | None:
     found: set[tuple[int, int]] = set()
     for x in walk_all([operand]):
         for c in coords_of(x):
-            terms = dict(c.linear())
+            terms = dict(linear(c))
             a, w = terms.pop(along, 0), terms.pop(window, 0)
             if atoms_of(linear_coord(0, terms)) & {along, window}:
                 return None
@@ -79,10 +79,10 @@ def _ratio(operand: Expr, along: Atom, window: Atom) -> tuple[int, int] | None:
 
 def _joining(along: Atom, window: Atom, step: int, line: Atom) -> Callable[[Coord, Callable[[Expr], Expr]], Coord]:
     def coord(c: Coord, walk: Callable[[Expr], Expr]) -> Coord:
-        terms = dict(c.linear())
+        terms = dict(linear(c))
         factor = terms.pop(along, 0) // step
         terms.pop(window, 0)
-        return substituted(linear_coord(c.offset, terms), {}, walk) + linear_coord(0, {line: factor})
+        return substituted(linear_coord(offset(c), terms), {}, walk) + linear_coord(0, {line: factor})
 
     return coord
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
+from kernelwright.compiler.graph.sizes import Extent, size_index
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
 from kernelwright.sketch.names import Names
-from kernelwright.sketch.nodes import Int, Tensor
+from kernelwright.sketch.nodes import Tensor
 from kernelwright.target import Capabilities
 
 
@@ -31,7 +32,7 @@ class SketchBuilder:
     offered: dict[str, list[CandidateCost]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     tensors: list[Tensor] = field(default_factory=list)
-    views: dict[tuple[str, tuple[int, ...]], str] = field(default_factory=dict)
+    views: dict[tuple[str, tuple[Extent, ...]], str] = field(default_factory=dict)
     placed: dict[int, str] = field(default_factory=dict)
     steps: list[nodes.Kernel | nodes.LibraryCall] = field(default_factory=list)
     tunables: list[nodes.Tunable] = field(default_factory=list)
@@ -41,21 +42,21 @@ class SketchBuilder:
     copies_fit: bool = True
     arena: Arena = field(default_factory=Arena)
 
-    def declare(self, stem: str, shape: tuple[int, ...], dtype: nodes.DType, role: Any) -> str:
+    def declare(self, stem: str, shape: tuple[Extent, ...], dtype: nodes.DType, role: Any) -> str:
         """A new tensor of this sketch."""
         name = self.names.fresh(stem)
-        self.tensors.append(Tensor(name, tuple(map(Int, shape)), dtype, role))
+        self.tensors.append(Tensor(name, tuple(map(size_index, shape)), dtype, role))
         return name
 
-    def view(self, tensor: str, shape: tuple[int, ...]) -> str:
+    def view(self, tensor: str, shape: tuple[Extent, ...]) -> str:
         """The name under which a tensor is seen with this shape."""
         own = next(t for t in self.tensors if t.name == tensor)
-        if own.shape == tuple(map(Int, shape)):
+        if own.shape == tuple(map(size_index, shape)):
             return tensor
         if (tensor, shape) not in self.views:
-            name = self.names.fresh(f"{tensor}_{'x'.join(map(str, shape))}" if shape else f"{tensor}_scalar")
+            name = self.names.fresh(f"{tensor}_{_readable(shape)}" if shape else f"{tensor}_scalar")
             self.views[tensor, shape] = name
-            self.tensors.append(Tensor(name, tuple(map(Int, shape)), own.dtype, "view", tensor))
+            self.tensors.append(Tensor(name, tuple(map(size_index, shape)), own.dtype, "view", tensor))
         return self.views[tensor, shape]
 
     def tracer(self, pinned: tuple[v.Value, ...] = (), slots: tuple[v.Value, ...] = ()) -> Tracer:
@@ -84,7 +85,7 @@ class SketchBuilder:
         custom.sort_rows(self, x, axis, descending, values, places)
 
     def scatter(
-        self, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[int, ...],
+        self, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[Extent, ...],
         place: Callable[[v.Coords, Any], v.Coords], combine: str,
     ) -> None:  # fmt: skip
         """Copies `base`, then writes every element of `updates` at `place(coords)`."""
@@ -118,6 +119,11 @@ class SketchBuilder:
     def fixed(self) -> frozenset[str]:
         """Tensors that change only with the parameters."""
         return frozenset(t.name for t in self.tensors if t.role in ("param", "constant")) | self.prepared
+
+
+def _readable(shape: tuple[Extent, ...]) -> str:
+    """A shape as part of a name; an extent that varies and has no name of its own is "n"."""
+    return "x".join(str(e) if isinstance(e, int) or str(e).isidentifier() else "n" for e in shape)
 
 
 def tensors_of(body: tuple[nodes.Statement, ...]) -> tuple[set[str], set[str]]:

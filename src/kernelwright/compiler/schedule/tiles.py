@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of
+from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of, linear, offset
+from kernelwright.compiler.graph.sizes import Extent, Size, size_index, size_poly
 from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import Opaque, Range, Ranges, add, mul, simplify
+from kernelwright.sketch.index import Opaque, Poly, Range, Ranges, add, mul, simplify, to_index
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
@@ -34,7 +35,7 @@ class Emitter:
 
     rank: int
     names: Names  # of this kernel
-    declare_view: Callable[[str, tuple[int, ...]], str]
+    declare_view: Callable[[str, tuple[Extent, ...]], str]
     slots: dict[Expr, tuple[Tile, tuple[int, ...]]] = field(default_factory=dict)
     uses: Counter[Expr] = field(default_factory=Counter)
     always_pad: bool = False
@@ -307,32 +308,32 @@ class Emitter:
 
     # ------------------------------------------------------------ coordinates and memory
 
-    def resolve(self, c: Coord, block: Block) -> tuple[Index, dict[int, Index], list[tuple[int, Tile, int]]]:
+    def resolve(self, c: Coord, block: Block) -> tuple[Index, dict[int, Index], list[tuple[Extent, Tile, int]]]:
         """A coordinate as number + steps along tile axes + tiles (coefficient, tile, rank) for what is not linear."""
-        base: Index = Int(c.offset)
+        base: Index = size_index(offset(c))
         steps: dict[int, Index] = {}
-        tiles: list[tuple[int, Tile, int]] = []
-        for term, k in c.linear():
+        tiles: list[tuple[Extent, Tile, int]] = []
+        for term, k in linear(c):
             if isinstance(term, Atom):
                 binding = block.lookup(term)
                 assert binding is not None, f"unbound atom {term}"
                 if isinstance(binding, Loop):
-                    base = add(base, mul(Int(k), binding.index))
+                    base = add(base, mul(size_index(k), binding.index))
                 else:
-                    base = add(base, mul(Int(k), binding.start))
-                    steps[binding.dim] = add(steps.get(binding.dim, Int(0)), mul(Int(k), binding.step))
+                    base = add(base, mul(size_index(k), binding.start))
+                    steps[binding.dim] = add(steps.get(binding.dim, Int(0)), mul(size_index(k), binding.step))
             elif isinstance(term, Datum):
                 tile, rank = self.tile(term.expression, block)
                 tiles.append((k, tile, rank))
             else:
                 assert isinstance(term, Opaque)
-                name, by = {"//": "floordiv", "%": "mod"}[term.op], term.right.constant or 1
+                name, by = {"//": "floordiv", "%": "mod"}[term.op], to_index(term.right)
                 inner, inner_steps, inner_tiles = self.resolve(term.left, block)
                 if not inner_steps and not inner_tiles:
-                    base = add(base, mul(Int(k), simplify(nodes.IndexOp(term.op, inner, Int(by)))))
+                    base = add(base, mul(size_index(k), simplify(nodes.IndexOp(term.op, inner, by))))
                 else:
                     tile, rank = self.index_tile(term.left, block)
-                    tiles.append((k, nodes.Binary(name, tile, Number(by)), rank))
+                    tiles.append((k, nodes.Binary(name, tile, _factor(by)), rank))
         return base, {d: s for d, s in steps.items() if s != Int(0)}, tiles
 
     def index_tile(self, c: Coord, block: Block) -> tuple[Tile, int]:
@@ -342,15 +343,15 @@ class Emitter:
         for dim, step in steps.items():
             ramp: Tile = Iota(self._dim_extent(dim, c, block))
             if step != Int(1):
-                ramp = nodes.Binary("mul", ramp, Number(step.value) if isinstance(step, Int) else FromIndex(step))
+                ramp = nodes.Binary("mul", ramp, _factor(step))
             parts.append(self.arranged(ramp, (dim,)))
         for k, tile, rank in tiles:
-            parts.append((nodes.Binary("mul", tile, Number(k)) if k != 1 else tile, rank))
+            parts.append((nodes.Binary("mul", tile, _factor(size_index(k))) if k != 1 else tile, rank))
         if base != Int(0) or not parts:
             if not parts:
                 return FromIndex(base), 0
             x, rank = parts[0]
-            parts[0] = nodes.Binary("add", x, Number(base.value) if isinstance(base, Int) else FromIndex(base)), rank
+            parts[0] = nodes.Binary("add", x, _factor(base)), rank
         total, rank = parts[0]
         for x, r in parts[1:]:
             total, rank = nodes.Binary("add", total, x), max(rank, r)
@@ -376,7 +377,7 @@ class Emitter:
                 tile = nodes.Unsqueeze(tile, position)
         return tile, self.rank - first
 
-    def region(self, coords: v.Coords, shape: tuple[int, ...], block: Block) -> tuple[tuple[Axis, ...], tuple[int, ...], bool]:
+    def region(self, coords: v.Coords, shape: tuple[Extent, ...], block: Block) -> tuple[tuple[Axis, ...], tuple[int, ...], bool]:
         """Region of a tensor, the tile axes that its result has in order, and whether it surely lies inside."""
         resolved = [self.resolve(c, block) for c in coords]
         use = Counter(d for _, steps, _ in resolved for d in steps)
@@ -420,11 +421,14 @@ class Emitter:
                 tile = nodes.Squeeze(tile, dim - first)
         return tile
 
-    def _inside(self, c: Coord, extent: int, block: Block) -> bool:
+    def _inside(self, c: Coord, extent: Extent, block: Block) -> bool:
         """Whether every position is inside an axis, also those of a tile's last, incomplete step."""
-        bound: dict[Any, Range] = {a: (a.low, b.largest) for a in atoms_of(c) if (b := block.lookup(a)) is not None}
-        low, high = Ranges(bound, others=None).interval(c)
-        return low is not None and high is not None and low >= 0 and high < extent
+        bound: dict[Any, Range] = {a: (a.low, _bound(b.largest)) for a in atoms_of(c) if (b := block.lookup(a)) is not None}
+        ranges = Ranges(bound, others=None)
+        low, high = ranges.interval(c)
+        if low is not None and high is not None and isinstance(extent, int):
+            return low >= 0 and high < extent
+        return ranges.within(c, size_poly(extent))
 
     def _access(self, e: Expr, block: Block) -> tuple[Tile, int]:
         tensor, shape, coords = e.data
@@ -441,7 +445,7 @@ class Emitter:
         self.store_tile(tensor, shape, coords, tile, rank, block, mode)
 
     def store_tile(
-        self, tensor: str, shape: tuple[int, ...], coords: v.Coords, tile: Tile, rank: int, block: Block, mode: str = "set"
+        self, tensor: str, shape: tuple[Extent, ...], coords: v.Coords, tile: Tile, rank: int, block: Block, mode: str = "set"
     ) -> None:
         """Stores a tile of this kernel's tile axes at coordinates."""
         axes, dims, _ = self.region(coords, shape, block)
@@ -464,6 +468,15 @@ class Emitter:
         block.statements.append(nodes.Store(self.declare_view(tensor, shape), axes, tile, mode))  # type: ignore[arg-type]
 
 
+def _factor(index: Index) -> Tile:
+    """An integer in arithmetic on tiles."""
+    return Number(index.value) if isinstance(index, Int) else FromIndex(index)
+
+
+def _bound(extent: Extent) -> Poly | int:
+    return extent.poly if isinstance(extent, Size) else extent
+
+
 def _walked(atoms: tuple[Atom, ...], block: Block) -> tuple[Index, int]:
     """How many elements loops over these atoms, outermost first, have passed before this step, and how many it takes."""
     before: Index = Int(0)
@@ -471,7 +484,7 @@ def _walked(atoms: tuple[Atom, ...], block: Block) -> tuple[Index, int]:
     for atom in atoms:
         binding = block.lookup(atom)
         assert binding is not None
-        before = mul(before, Int(atom.extent))
+        before = mul(before, size_index(atom.extent))
         if isinstance(binding, Loop):
             before = add(before, binding.index)
         else:

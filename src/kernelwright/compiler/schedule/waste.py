@@ -6,9 +6,11 @@ In: a nest and capabilities. Out: nothing, or `MustMaterialize` with the value t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom
+from kernelwright.compiler.graph.coords import Atom, linear
+from kernelwright.compiler.graph.sizes import likely
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.nest import Nest
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
@@ -36,9 +38,14 @@ def bound_atoms(e: Expr) -> tuple[Atom, ...]:
     return tuple(e.data[1]) if e.kind == "reduce" else (e.data[1],)
 
 
+def points(atoms: Iterable[Atom]) -> int:
+    """Points of a space with these axes (where sizes vary: in the example)."""
+    return math.prod(likely(a.extent) for a in atoms)
+
+
 def work(e: Expr) -> int:
     """Elements that a reduction reads."""
-    return math.prod(a.extent for a in e.args[0].free)
+    return points(e.args[0].free)
 
 
 def refuse_waste(nest: Nest, machine: Capabilities) -> None:
@@ -57,16 +64,16 @@ def refuse_waste(nest: Nest, machine: Capabilities) -> None:
                 nested.append((outer, e))
     repeated = [e for e in found if domain - e.free and e.value is not None]
     rows = set().union(*(domain - e.free for e in repeated)) if repeated else set()
-    lanes = math.prod(a.extent for a in domain - rows)
+    lanes = points(domain - rows)
     if machine.busy(lanes):
         return
     for outer, inner in nested:
         if machine.worth_sharing(work(inner), lanes) and outer.value is not None and inner.value is not None:
             body = compact(outer.value.sources()[0])
-            raise MustMaterialize(body if body.size * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
+            raise MustMaterialize(body if likely(body.size) * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
     if repeated:
-        worst = max(repeated, key=lambda e: (math.prod(a.extent for a in domain - e.free), work(e)))
-        heavy = max(math.prod(a.extent for a in domain), work(worst))
+        worst = max(repeated, key=lambda e: (points(domain - e.free), work(e)))
+        heavy = max(points(domain), work(worst))
         if machine.worth_sharing(heavy, lanes):
             raise MustMaterialize(worst.value)  # type: ignore[arg-type]
 
@@ -92,7 +99,7 @@ def _window(e: Expr) -> bool:
         isinstance(e.value, v.Reduce)
         and not e.value.origin.endswith("partial")
         and any(isinstance(x, v.View) and x.kind == "windows" for x in (e.value.source, *e.value.source.sources()))
-        and math.prod(a.extent for a in bound_atoms(e)) <= SHORT_WALK
+        and points(bound_atoms(e)) <= SHORT_WALK
     )
 
 
@@ -113,9 +120,9 @@ def _overlapping(outer: Expr, e: Expr, domain: set[Atom]) -> bool:
     for access in walk_all([e]):
         if access.kind in ("access", "slot"):
             for c in access.data[-1]:
-                terms = {t: k for t, k in c.linear() if isinstance(t, Atom)}
+                terms = {t: k for t, k in linear(c) if isinstance(t, Atom)}
                 inner = [t for t in terms if t in bound]
                 others = [t for t in terms if t in domain and t not in bound]
-                if inner and others and min(terms[t] for t in others) < max(terms[t] * t.extent for t in inner):
+                if inner and others and min(likely(terms[t]) for t in others) < max(likely(terms[t] * t.extent) for t in inner):
                     return True
     return False

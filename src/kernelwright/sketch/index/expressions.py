@@ -54,6 +54,8 @@ def _atom(atom: str | Leaf | Opaque) -> Index:
     if isinstance(atom, str):
         return Sym(atom)
     if isinstance(atom, Leaf):
+        if atom.name is not None:
+            return Sym(atom.name)
         raise TypeError(f"{atom!r} has no place in a sketch: put an expression for it")
     return IndexOp(atom.op, to_index(atom.left), to_index(atom.right))
 

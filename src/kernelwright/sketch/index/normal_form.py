@@ -15,9 +15,12 @@ Operation = Literal["//", "%", "min", "max"]
 
 
 class Leaf:
-    """An atom that knows its own range. `key` places it among other atoms and is unique to what is equal to it."""
+    """An atom that knows its own range. `key` places it among other atoms and is unique to what is equal to it; `name` is what a sketch
+    calls it, if it has a place there, and `divisor` always divides it."""
 
     __slots__ = ()
+    name: str | None = None
+    divisor: int = 1
 
     @property
     def key(self) -> str:

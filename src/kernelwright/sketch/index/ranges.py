@@ -86,7 +86,8 @@ class Ranges:
 
     def _ranged(self, p: Poly) -> str | Leaf | None:
         """The name to eliminate next: one in whose terms no other name's bounds are given."""
-        here = sorted((n for n in p.names if n in self.known), reverse=True) + [n for n in p.leaves if isinstance(n, Leaf)]
+        leaves = sorted((n for n in p.leaves if isinstance(n, Leaf)), key=lambda leaf: leaf.name or "")  # sizes last
+        here = sorted((n for n in p.names if n in self.known), reverse=True) + leaves
         if len(here) < 2:
             return here[0] if here else None
         inner = {leaf for name in here for bound in self.range_of(name) if isinstance(bound, Poly) for leaf in bound.leaves}
@@ -183,7 +184,7 @@ class Ranges:
         if isinstance(atom, str):
             return self.divisors.get(atom, 1)
         if isinstance(atom, Leaf):
-            return 1
+            return atom.divisor
         left, right = self.divisor(atom.left), self.divisor(atom.right)
         if atom.op == "//":
             by = atom.right.constant
@@ -231,7 +232,7 @@ class Ranges:
             low, high = self.interval(rest) if quotient else (low, high)
             if low is not None and high is not None and low // number == high // number:
                 return quotient + low // number, rest - low // number * number
-            if self.divisors and (factor := math.gcd(number, self.divisor(rest))) > 1 and factor == number:
+            if (factor := math.gcd(number, self.divisor(rest))) > 1 and factor == number:
                 return quotient + rest_quotient(rest, divisor), Poly()
         if (number is None or self.known) and self.within(rest, divisor):
             return quotient, rest

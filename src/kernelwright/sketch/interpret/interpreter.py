@@ -19,7 +19,7 @@ import torch
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import evaluate
+from kernelwright.sketch.index import evaluate, polynomial
 from kernelwright.sketch.interpret import library, operations, storage
 from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.interpret.strict import Observer
@@ -111,8 +111,9 @@ def _integers(
     for tensor in sketch.tensors:
         if tensor.role == "input" and tensor.name in inputs and inputs[tensor.name].ndim == len(tensor.shape):
             for extent, actual in zip(tensor.shape, inputs[tensor.name].shape, strict=True):
-                if isinstance(extent, nodes.Sym) and extent.name in dynamic:
-                    values[extent.name] = int(actual)
+                terms = polynomial(extent).terms
+                if len(terms) == 1 and len(terms[0][0]) == 1 and terms[0][0][0] in dynamic:  # a size, or a multiple of one
+                    values[str(terms[0][0][0])] = int(actual) // terms[0][1]
     for name, value in {**sizes, **tunables}.items():
         if name not in values:
             raise SketchError(f"there is no size or tunable {name}")

@@ -68,7 +68,8 @@ def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source
 
     def flush() -> None:
         if group:
-            entry, text = _entry(sketch, f"run_{len(entries)}", group, dynamic, any("stream(" in f for f in functions))
+            sizes = () if group[0].once else dynamic  # what is made once depends on no size
+            entry, text = _entry(sketch, f"run_{len(entries)}", group, sizes, any("stream(" in f for f in functions))
             entries.append(entry)
             functions.append(text)
             group.clear()
@@ -84,7 +85,7 @@ def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source
         likeness, tensors = likenesses.of(kernel, seen)
         if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
             own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
-            text, used = _function(own, kernel, dynamic, streamed, options)
+            text, used = _function(own, kernel, () if step.once else dynamic, streamed, options)
             functions.append(text)
             written[likeness] = (c_name(step.name), tuple(tensors.index(name) for name in used))
         name, places = written[likeness]

@@ -62,7 +62,8 @@ def source(sketch: nodes.Sketch) -> Source:
 
     def flush() -> None:
         if group:
-            entry, text = _entry(sketch, f"run_{len(entries)}", group, dynamic)
+            sizes = () if group[0][2].once else dynamic  # what is made once depends on no size
+            entry, text = _entry(sketch, f"run_{len(entries)}", group, sizes)
             entries.append(entry)
             functions.append(text)
             group.clear()
@@ -74,7 +75,7 @@ def source(sketch: nodes.Sketch) -> Source:
             continue
         if group and group[-1][2].once != step.once:
             flush()
-        writer = KernelWriter(sketch, step, dynamic)
+        writer = KernelWriter(sketch, step, () if step.once else dynamic)
         functions.append(writer.write())
         group.append((f"launch_{c_name(step.name)}", writer.used, step))
     flush()

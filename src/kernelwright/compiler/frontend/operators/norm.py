@@ -87,7 +87,7 @@ def native_group_norm(
 ) -> Any:
     cut = b.reshape(x, (n, groups, c // groups, *x.shape[2:]))
     # A group of one channel is as batch norm's channels below; in a group of several, their biases are part of the spread.
-    y, centre, scale = normalised(cut, tuple(range(2, len(cut.shape))), eps, twice=c == groups and hw > 1 and _computed(x))
+    y, centre, scale = normalised(cut, tuple(range(2, len(cut.shape))), eps, twice=c == groups and hw != 1 and _computed(x))
     y = affine(b.reshape(y, x.shape), _per_channel(weight, len(x.shape)), _per_channel(bias, len(x.shape)))
     return y, b.reshape(centre, (n, groups)), b.reshape(scale, (n, groups))
 

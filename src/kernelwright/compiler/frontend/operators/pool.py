@@ -11,6 +11,7 @@ from kernelwright.compiler.frontend.operators.table import Result, first, rule
 from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.sizes import Extent, Size, certainly_less, likely
 from kernelwright.compiler.graph.rewrites.pooled_convolution import averaged
 from kernelwright.compiler.graph.values import Value
 from kernelwright.sketch.nodes import DType
@@ -32,7 +33,7 @@ def _beyond(
 ) -> bool:
     """Whether some window leaves the source."""
     ends = ((o - 1) * s + (k - 1) * d - p for o, k, s, p, d in zip(outputs, kernel, stride, padding, dilation, strict=True))
-    return any(padding) or any(end >= e for end, e in zip(ends, space, strict=True))
+    return any(padding) or any(not certainly_less(end, e) for end, e in zip(ends, space, strict=True))
 
 
 def max_pool(n: int) -> Any:
@@ -81,7 +82,7 @@ def avg_pool(n: int) -> Any:
             return b.div(total, divisor_override)
         if not leaves or (
             count_include_pad
-            and all((o - 1) * t + q - r <= e + r for o, t, q, r, e in zip(outputs, s, k, p, space, strict=True))
+            and all(certainly_less((o - 1) * t + q - r, e + r + 1) for o, t, q, r, e in zip(outputs, s, k, p, space, strict=True))
         ):
             return b.div(total, math.prod(k))
         count: Value | None = None
@@ -145,7 +146,7 @@ def adaptive(n: int, op: str) -> Any:
                 return max_pool(n)(out, x, k, k)
             return avg_pool(n)(out, x, k, k)
         if not isinstance(out, tuple):
-            between = x.size // space[0] * outputs[0] if n > 1 and x.size and lead > 1 else 0
+            between = likely(x.size) // likely(space[0]) * outputs[0] if n > 1 and x.size and lead > 1 else 0
             return in_sections(x, result, between, lambda part: _ragged(part, outputs, op))
         longest = [max(-(-(i + 1) * e // o) - i * e // o for i in range(o)) for e, o in zip(space, outputs, strict=True)]
         shape = (*result.shape, *longest)

@@ -9,6 +9,7 @@ from typing import Any
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.frontend.rewrites.summed_product import summed
 from kernelwright.compiler.graph import build as b
+from kernelwright.compiler.graph.sizes import Size, largest
 from kernelwright.compiler.graph.values import ArgReduce, Scan, Value, View
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
@@ -95,8 +96,11 @@ def variance(x: Value, axes: Sequence[int], correction: float, keep: bool) -> tu
     centre = b.mean(x, axes, keep=True)
     apart = b.sub(x, centre)
     total = b.fold("sum", b.mul(apart, apart), axes, keep)
-    count = math.prod(x.shape[a] for a in axes) - correction
-    spread = b.div(total, float(count)) if count > 0 else b.div(total, 0.0)
+    count = math.prod(x.shape[a] for a in axes)
+    if isinstance(count, Size) and correction == int(correction):
+        return b.div(total, largest(count - int(correction), 0)), centre if keep else b.reshape(centre, total.shape)
+    left = count - correction
+    spread = b.div(total, float(left)) if left > 0 else b.div(total, 0.0)
     return spread, centre if keep else b.reshape(centre, spread.shape)
 
 

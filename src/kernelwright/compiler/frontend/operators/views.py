@@ -10,7 +10,8 @@ from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import number_coord
+from kernelwright.compiler.graph.coords import divides, number_coord
+from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_poly
 from kernelwright.compiler.graph.values import Concat, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.index import rejoined
@@ -89,7 +90,7 @@ def repeat(out: Result, x: Value, times: Sequence[int]) -> Value:
     x = b.reshape(x, source)
 
     def move(coords: v.Coords) -> v.Coords:
-        return tuple(c % e if e else c for c, e in zip(coords, source, strict=True))
+        return tuple(c % size_poly(e) if e else c for c, e in zip(coords, source, strict=True))
 
     return b.moved(x, out.shape, move, "repeat")
 
@@ -107,7 +108,8 @@ def roll(out: Result, x: Value, shifts: Sequence[int], axes: Sequence[int] = ())
         return b.reshape(roll(out, b.reshape(x, (x.size,)), [*shifts], [0]), out.shape)
     for shift, axis in zip(shifts, axes, strict=True):
         axis = b.axis_of(axis, len(x.shape))
-        cut = x.shape[axis] - shift % max(x.shape[axis], 1)
+        extent = x.shape[axis]
+        cut = extent - shift % extent if extent else 0
         if x.shape[axis] and cut != x.shape[axis]:
             ends = (b.slice_axis(x, axis, cut, x.shape[axis]), b.slice_axis(x, axis, 0, cut))
             x = Concat(x.shape, x.dtype, ends, axis)
@@ -133,7 +135,7 @@ def as_strided(out: Result, x: Value, shape: Sequence[int], strides: Sequence[in
     flat = b.reshape(x, (x.size,))
 
     def move(coords: v.Coords) -> v.Coords:
-        return (rejoined(sum((c * s for c, s in zip(coords, strides, strict=True)), number_coord(offset or 0))),)
+        return (rejoined(sum((c * size_poly(s) for c, s in zip(coords, strides, strict=True)), number_coord(offset or 0))),)
 
     return b.moved(flat, out.shape, move, "strided")
 
@@ -263,6 +265,9 @@ def upsample_nearest(out: Result, x: Value, *_: Any, **__: Any) -> Value:
         inner = []
         for i in range(space):
             o, e = out.shape[2 + i], x.shape[2 + i]
+            if divides(e, o):
+                inner.append(coords[2 + i] // size_poly(o // e))
+                continue
             g = math.gcd(o, e)
             inner.append((coords[2 + i] * (e // g)) // (o // g))
         return (*coords[:2], *inner)
@@ -276,17 +281,17 @@ def upsample_linear(out: Result, x: Value, size: Any, align_corners: bool, *scal
     if x.dtype not in FLOATS:
         raise NotImplementedError("linear resampling of whole numbers")
     given = scales[0] if scales and isinstance(scales[0], list | tuple) else scales
-    grows = math.prod(out.shape[3:]) > math.prod(x.shape[3:])
+    grows = likely(math.prod(out.shape[3:])) > likely(math.prod(x.shape[3:]))
 
     def resampled(part: Value) -> Value:
         made = b.cast(part, x.dtype.computed)
         for axis in reversed(range(2, len(x.shape))):
             factor = given[axis - 2] if len(given) > axis - 2 else None
             made = _resampled(made, axis, out.shape[axis], align_corners, factor)
-            made.stored = axis > 2 and made.size > part.size
+            made.stored = axis > 2 and likely(made.size) > likely(part.size)
         return b.cast(made, out.dtype)
 
-    between = x.size // math.prod(x.shape[3:]) * math.prod(out.shape[3:]) if grows and x.size else 0
+    between = likely(x.size) // likely(math.prod(x.shape[3:])) * likely(math.prod(out.shape[3:])) if grows and x.size else 0
     return in_sections(x, out, between, resampled)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from kernelwright.compiler.frontend.operators.table import Result
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph.memory_budget import SPARE
+from kernelwright.compiler.graph.sizes import Size, likely
 from kernelwright.compiler.graph.values import Concat, Value
 
 MOST = 16
@@ -21,12 +22,14 @@ MOST = 16
 
 def in_sections(x: Value, out: Result, between: int, make: Callable[[Value], Value]) -> Value:
     """`make(x)`, which stores `between` elements on its way; the first two axes of x and of the result are the same."""
-    room = SPARE * (x.size + math.prod(out.shape))
-    if not out.native or between <= room:
+    room = SPARE * likely(x.size + math.prod(out.shape))
+    if not out.native or likely(between) <= room:
         return make(x)
     for axis in (0, 1):
         extent = x.shape[axis]
-        counts = (n for n in range(2, min(MOST, extent) + 1) if extent % n == 0 and between <= n * room)
+        if isinstance(extent, Size):
+            continue
+        counts = (n for n in range(2, min(MOST, extent) + 1) if extent % n == 0 and likely(between) <= n * room)
         if (count := next(counts, 0)) != 0:
             length = extent // count
             parts = (make(b.slice_axis(x, axis, k * length, (k + 1) * length)) for k in range(count))

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from kernelwright.compiler.frontend.operators.product import matmul
 from kernelwright.compiler.graph import build as b
+from kernelwright.compiler.graph.sizes import Size, likely
 from kernelwright.compiler.graph.values import Contraction, Map, Value, View
 from kernelwright.sketch.nodes import DType
 
@@ -23,7 +24,7 @@ LEAST_COLUMNS = 16
 
 def summed(x: Value, axis: int) -> Value | None:
     """The sum of x along an axis, which disappears, if that saves a matrix product or a convolution."""
-    if x.dtype not in (DType.f32, DType.f64) or x.shape[axis] < LEAST_COLUMNS:
+    if x.dtype not in (DType.f32, DType.f64) or likely(x.shape[axis]) < LEAST_COLUMNS:
         return None
     return _summed(x, len(x.shape) - axis, alone=True)
 
@@ -97,5 +98,5 @@ def _dropped(x: Value, back: int) -> Value:
 def _plain_sum(x: Value, shape: tuple[int, ...], back: int) -> Value:
     """The sum of a term without a product, which may be broadcast along the axis."""
     if _same_along(x, back):
-        return b.mul(_dropped(x, back), float(shape[-back]))
+        return b.mul(_dropped(x, back), shape[-back] if isinstance(shape[-back], Size) else float(shape[-back]))
     return b.fold("sum", x, (len(x.shape) - back,))

@@ -70,6 +70,8 @@ def _one_place(x: Value, n: int) -> bool:
 
 def _convolved(x: Contraction, kernel: Sequence[int], stride: Sequence[int], outputs: Sequence[int]) -> Value | None:
     p = x.problem
+    if not all(isinstance(extent, int) for extent in p.spatial):
+        return None
     if any(d != 1 for d in p.dilation) or math.prod(kernel) == 1:
         return None
     axes: list[Axis] = []

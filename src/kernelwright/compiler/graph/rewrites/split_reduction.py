@@ -10,6 +10,8 @@ import math
 
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
+from kernelwright.compiler.graph.coords import divides
+from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_poly
 from kernelwright.core.operations import neutral
 from kernelwright.target import Capabilities
 
@@ -33,12 +35,12 @@ def split_long_reductions(order: list[v.Value], machine: Capabilities) -> tuple[
             parts[id(value)] = value
         if not isinstance(value, v.Reduce) or not _starves(value, machine):
             continue
-        rows, length = value.size, value.source.size // max(1, value.size)
+        rows, length = likely(value.size), likely(value.source.size) // max(1, likely(value.size))
         made = _split(value, machine)
         if made is not None:
             parts[id(made)] = made
             notes.append(
-                f"{value.op} of {length:,} elements for {rows:,} results: in {made.size // max(1, rows):,} parts each, "
+                f"{value.op} of {length:,} elements for {rows:,} results: in {likely(made.size) // max(1, rows):,} parts each, "
                 f"so that {machine.units} {'cores' if machine.vectors else 'units'} have work"
             )
     return parts, notes
@@ -47,10 +49,10 @@ def split_long_reductions(order: list[v.Value], machine: Capabilities) -> tuple[
 def _starves(value: v.Reduce, machine: Capabilities) -> bool:
     """Whether too few tasks share this reduction, and it is long enough to be worth a kernel more."""
     if machine.vectors:
-        tasks = value.size if _contiguous(value) else value.size // (COLUMNS // 4)
-        return value.source.size >= machine.alone and not machine.busy(tasks)
-    tasks = value.size if _contiguous(value) else -(-value.size // COLUMNS)
-    return not machine.busy(tasks) and machine.worth_sharing(value.source.size, tasks)
+        tasks = likely(value.size) if _contiguous(value) else likely(value.size) // (COLUMNS // 4)
+        return likely(value.source.size) >= machine.alone and not machine.busy(tasks)
+    tasks = likely(value.size) if _contiguous(value) else -(-likely(value.size) // COLUMNS)
+    return not machine.busy(tasks) and machine.worth_sharing(likely(value.source.size), tasks)
 
 
 def _parts(value: v.Reduce, length: int, last: bool, machine: Capabilities) -> int:
@@ -58,7 +60,7 @@ def _parts(value: v.Reduce, length: int, last: bool, machine: Capabilities) -> i
     if machine.vectors:
         short = _contiguous(value) and _plain(value.source) and last
         return max(PARTS, min(MOST_PARTS, length // PIECE) if short else 0)
-    tasks = value.size if _contiguous(value) else -(-value.size // COLUMNS)
+    tasks = likely(value.size) if _contiguous(value) else -(-likely(value.size) // COLUMNS)
     return max(2, min(-(-2 * machine.units // max(1, tasks)), length // (LEAST_PART if last else 16)))
 
 
@@ -81,15 +83,22 @@ def _split(fold: v.Reduce, machine: Capabilities) -> v.Value | None:
         else:
             runs.append([axis])
     x = fold.source
-    run = max(runs, key=lambda r: math.prod(x.shape[a] for a in r))
+    run = max(runs, key=lambda r: likely(math.prod(x.shape[a] for a in r)))
     length = math.prod(x.shape[a] for a in run)
     lead, rest = x.shape[: run[0]], x.shape[run[-1] + 1 :]
-    if length < 16:
+    if likely(length) < 16:
         return None
-    most = _parts(fold, length, run[-1] == len(x.shape) - 1, machine)
-    count = next((p for p in range(most, max(1, most // 8 - 1), -1) if length % p == 0), 0)
+    most = _parts(fold, likely(length), run[-1] == len(x.shape) - 1, machine)
+    count: Extent
+    each: Extent
+    if isinstance(length, Size):
+        each = max(16, likely(length) // most // 16 * 16)
+        count = length // each if divides(each, length) else 0
+        most = -(-length // each)
+    else:
+        count = next((p for p in range(most, max(1, most // 8 - 1), -1) if length % p == 0), 0)
     flat = b.reshape(x, (*lead, length, *rest))
-    if count:
+    if count != 0:
         cut = b.reshape(flat, (*lead, count, length // count, *rest))
     else:  # no divisor: the last part is filled up with what changes nothing
         count = most
@@ -97,7 +106,7 @@ def _split(fold: v.Reduce, machine: Capabilities) -> v.Value | None:
         at = len(lead)
 
         def move(coords: v.Coords) -> v.Coords:
-            return (*coords[:at], coords[at] * each + coords[at + 1], *coords[at + 2 :])
+            return (*coords[:at], coords[at] * size_poly(each) + coords[at + 1], *coords[at + 2 :])
 
         cut = v.View((*lead, count, each, *rest), x.dtype, flat, move, fill=neutral(fold.op, x.dtype), kind="windows")
     shift = len(run) - 1  # axes behind the run move by one less than its length, and by one more for the new axis

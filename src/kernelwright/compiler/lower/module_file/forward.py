@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from kernelwright.compiler.lower.c_family.source import Entry, Source
+from kernelwright.compiler.lower.module_file.dynamic import places, range_tests
 from kernelwright.compiler.lower.module_file.values import library_call, number, parameter, python, result, returned
 from kernelwright.compiler.lower.module_file.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import nodes
@@ -84,12 +85,15 @@ def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]
     out.append('        """Shapes and dtypes that this kernel was made for."""')
     dynamic = {s.name for s in sketch.sizes if s.dynamic}
     sizes = {s.name: s.value for s in sketch.sizes}
+    related: list[str] = []
     for tensor in inputs:
         tests = [f"{tensor.name}.dtype == torch.{tensor.dtype.torch_name}", f"{tensor.name}.dim() == {len(tensor.shape)}"]
         shape = []
         for axis, extent in enumerate(tensor.shape):
-            if isinstance(extent, nodes.Sym) and extent.name in dynamic:
-                shape.append(extent.name)
+            if symbols(extent) & dynamic:
+                said = python(extent, sketch)
+                shape.append(said.removeprefix("(").removesuffix(")"))
+                related.append(f"{tensor.name}.shape[{axis}] == {said}")
             else:
                 fixed = number(extent, sizes)
                 shape.append(str(fixed))
@@ -97,7 +101,21 @@ def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]
         wanted = f"argument {tensor.source} must be a {tensor.dtype.torch_name} tensor of shape [{', '.join(shape)}]"
         out += [f"        if not ({' and '.join(tests)}):"]
         out += [f'            raise ValueError(f"{wanted}, not {{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}")']
-    out += ["        return True", ""]
+    return [*out, *_size_tests(sketch, inputs, related), "        return True", ""]
+
+
+def _size_tests(sketch: nodes.Sketch, inputs: list[nodes.Tensor], related: list[str]) -> list[str]:
+    """Lines that raise for sizes out of range, or that do not fit together."""
+    where = places(sketch)
+    out = [f"        {name} = {place.text}" for name, place in where.items()]
+    out += range_tests(sketch)
+    obvious = {f"{p.tensor.name}.shape[{p.axis}] == {name}" for name, p in where.items()}
+    tests = [test for test in related if test not in obvious]
+    if tests:
+        wanted = ", ".join(f"[{', '.join(python(e, sketch) for e in t.shape)}]" for t in inputs)
+        given = ", ".join(f"{{list({t.name}.shape)}}" for t in inputs)
+        out += [f"        if not ({' and '.join(tests)}):"]
+        out += [f'            raise ValueError(f"the inputs must have the shapes {wanted}, not {given}")']
     return out
 
 
@@ -157,14 +175,10 @@ def _forward_method(
         if tensor.name in used:
             target = f"{tensor.name}_" if tensor.name in given_back else tensor.name
             out.append(f"        {target} = {tensor.name} if {tensor.name}.is_contiguous() else {tensor.name}.contiguous()")
-    dynamic = [s.name for s in sketch.sizes if s.dynamic]
-    for name in dynamic:
-        place = next(
-            ((t.name, axis) for t in inputs for axis, e in enumerate(t.shape) if isinstance(e, nodes.Sym) and e.name == name),
-            None,
-        )
-        value = f"{place[0]}.shape[{place[1]}]" if place else str(next(s.value for s in sketch.sizes if s.name == name))
-        out.append(f"        {name} = {value}")
+    where = places(sketch)
+    for size in sketch.sizes:
+        if size.dynamic:
+            out.append(f"        {size.name} = {where[size.name].text if size.name in where else size.value}")
     for tensor in params:
         if tensor.name in used:
             out.append(f"        {tensor.name} = {parameter(tensor)}")

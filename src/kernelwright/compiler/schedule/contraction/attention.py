@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable
 
 from kernelwright.compiler.graph.problems import AttentionProblem
+from kernelwright.compiler.graph.sizes import Size, size_index
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
@@ -75,11 +76,13 @@ def lower_attention(
     if 0 in problem.shape:
         return [ScheduleCandidate((Kernel(names.fresh("attention"), ()),))]
     family = _Attention(problem, load_q, load_k, load_v, load_mask, finish, names, machine)
-    return [family.decode() if problem.queries <= FEW else family.running()]
+    few = isinstance(problem.queries, int) and problem.queries <= FEW
+    return [family.decode() if few and (machine.vectors or isinstance(problem.positions, int)) else family.running()]
 
 
 class _Attention:
-    """One problem with its hooks; `add` style statements are collected in order by `let`."""
+    """One problem with its hooks; `add` style statements are collected in order by `let`. `p` has the extents by which tiles are chosen
+    (where they vary: the example's), `exact` those that loops run to."""
 
     def __init__(
         self,
@@ -92,7 +95,8 @@ class _Attention:
         names: Names,
         machine: Capabilities,
     ) -> None:
-        self.p, self.names, self.machine, self.finish = problem, names, machine, finish
+        self.exact, self.p = problem, problem.likely()
+        self.names, self.machine, self.finish = names, machine, finish
         self.load_q, self.load_k, self.load_v, self.load_mask = load_q, load_k, load_v, load_mask
         self.batch = [names.fresh("b") for _ in problem.batch]
         self.head = names.fresh("h")
@@ -111,7 +115,7 @@ class _Attention:
 
     def around(self, body: list[Statement]) -> list[Statement]:
         statements: list[Statement] = [loop("parallel", self.head, 0, self.p.heads, 1, body)]
-        for var, extent in zip(reversed(self.batch), reversed(self.p.batch), strict=True):
+        for var, extent in zip(reversed(self.batch), reversed(self.exact.batch), strict=True):
             statements = [loop("parallel", var, 0, extent, 1, statements)]
         return statements
 
@@ -131,10 +135,11 @@ class _Attention:
         """Tiles of queries in parallel; each walks over blocks of positions and rescales what it has when the maximum grows."""
         p = self.p
         tasks = math.prod(p.batch) * p.heads
-        wide = block(p.queries, 64, 16)
+        wide = 64 if isinstance(self.exact.queries, Size) else block(p.queries, 64, 16)
         while tasks * ceil_div(p.queries, wide) < 2 * self.machine.units and smaller(p.queries, wide, 16, 16) < wide:
             wide = smaller(p.queries, wide, 16, 16)
-        tall = block(p.positions, 64 if p.causal else 128, 6)
+        ideal = 64 if p.causal else 128
+        tall = ideal // 6 * 6 if isinstance(self.exact.positions, Size) and self.machine.vectors else block(p.positions, ideal, 6)
         while not self.machine.vectors and self._staged(wide, tall) > self.machine.staged_bytes:
             if (fewer := smaller(p.positions, tall, 16, 16)) == tall:
                 break
@@ -160,14 +165,14 @@ class _Attention:
         value = Permute(self.load_v((*self.where, self.kv, span(j, tall), span(0, p.value_depth))), (1, 0))
         step.append(Assign(acc.name, Gemm(value, weight, Binary("mul", acc, fade))))
         step.append(Assign(top.name, higher))
-        stop: Index = op("min", p.positions, add(q, wide)) if p.causal else add(p.positions, 0)
+        stop: Index = op("min", self.exact.positions, add(q, wide)) if p.causal else add(self.exact.positions, 0)
         body.append(loop("range", j, 0, stop, tall, step))
         divisor: Tile = total
-        if p.masked:  # nothing but -inf at all: torch's answer is 0
+        if p.masked or isinstance(self.exact.positions, Size):  # nothing but -inf, or nothing at all: torch's answer is 0
             divisor = Where(Binary("eq", total, Number(0.0)), Number(1.0), total)
         out = self.let(body, "out_tile")(Permute(Binary("div", acc, divisor), (1, 0)))
         body += self.finish(out, (*self.where, at(self.head), span(q, wide), span(0, p.value_depth)))
-        nest: list[Statement] = [loop("parallel", q, 0, p.queries, wide, body)]
+        nest: list[Statement] = [loop("parallel", q, 0, self.exact.queries, wide, body)]
         note = (
             f"attention: {wide} queries meet {tall} positions at a time, {self._staged(wide, tall) >> 10} KiB of "
             f"{self.machine.staged_bytes >> 10} near a unit; {tasks * ceil_div(p.queries, wide)} tasks for {self.machine.units} units"
@@ -186,8 +191,10 @@ class _Attention:
         if p.causal:
             queries = Unsqueeze(Binary("add", Iota(nodes.Int(wide)), FromIndex(nodes.Sym(q))), 0)
             allowed = Binary("le", position, queries)
-        if p.positions % tall:
-            inside = Binary("lt", position, Number(p.positions))
+        positions = self.exact.positions
+        if isinstance(positions, Size) or positions % tall:
+            last = FromIndex(size_index(positions)) if isinstance(positions, Size) else Number(positions)
+            inside = Binary("lt", position, last)
             allowed = inside if allowed is None else Binary("logical_and", allowed, inside)
         if allowed is None:
             return score
@@ -202,25 +209,25 @@ class _Attention:
         body: list[Statement] = []
         query = self.load_q((*self.where, at(self.head), at(q), span(0, p.depth)))
         row = self.let(body, "query")(Binary("mul", query, Number(p.factor)))
-        key = self.load_k((*self.where, self.kv, span(0, p.positions), span(0, p.depth)))
+        key = self.load_k((*self.where, self.kv, span(0, self.exact.positions), span(0, p.depth)))
         score = self.let(body, "score")(Reduce("sum", Binary("mul", key, Unsqueeze(row, 0)), (1,)))
         if self.load_mask is not None and p.masked:
-            mask = self.load_mask((*self.where, at(self.head), at(q), span(0, p.positions)))
+            mask = self.load_mask((*self.where, at(self.head), at(q), span(0, self.exact.positions)))
             score = self.let(body, "score")(Binary("add", score, Unsqueeze(mask, 1)))
         if p.causal:
-            position = Unsqueeze(Iota(nodes.Int(p.positions)), 1)
+            position = Unsqueeze(Iota(size_index(self.exact.positions)), 1)
             seen = Binary("le", position, FromIndex(nodes.Sym(q)))
             score = self.let(body, "score")(Where(seen, score, Number(-INFINITY)))
         top = self.let(body, "top")(Reduce("max", score, (0,)))
-        if p.masked:
+        if p.masked or isinstance(self.exact.positions, Size):
             top = self.let(body, "top")(Where(Binary("eq", top, Number(-INFINITY)), Number(0.0), top))
         weight = self.let(body, "weight")(Unary("exp", Binary("sub", score, top)))
         total: Tile = self.let(body, "total")(Reduce("sum", weight, (0,)))
-        if p.masked:
+        if p.masked or isinstance(self.exact.positions, Size):
             total = Where(Binary("eq", total, Number(0.0)), Number(1.0), total)
-        value = self.load_v((*self.where, self.kv, span(0, p.positions), span(0, p.value_depth)))
+        value = self.load_v((*self.where, self.kv, span(0, self.exact.positions), span(0, p.value_depth)))
         mixed = self.let(body, "mixed")(Reduce("sum", Binary("mul", value, weight), (0,)))
         out = self.let(body, "out_row")(Squeeze(Binary("div", mixed, total), 0))
         body += self.finish(out, (*self.where, at(self.head), at(q), span(0, p.value_depth)))
-        nest: list[Statement] = [loop("range", q, 0, p.queries, 1, body)]
+        nest: list[Statement] = [loop("range", q, 0, self.exact.queries, 1, body)]
         return ScheduleCandidate((Kernel(self.names.fresh("decode"), tuple(self.around(nest))),), (), (), self.cost(0.2))

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kernelwright.compiler.graph.sizes import Extent, Size, size_index
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, Index, Int, Statement, Sym
 
-Number = int | str | Index
+Number = int | str | Index | Size
 ZERO: dict[DType, float | int] = {DType.f32: 0.0, DType.f64: 0.0, DType.i32: 0, DType.i64: 0}
 
 
 def index(value: Number) -> Index:
     """An integer or a loop variable's name as an Index."""
-    if isinstance(value, int):
-        return Int(value)
+    if isinstance(value, int | Size):
+        return size_index(value)
     return Sym(value) if isinstance(value, str) else value
 
 
@@ -36,23 +37,23 @@ def op(name: str, left: Number, right: Number) -> Index:
     return simplify(nodes.IndexOp(name, index(left), index(right)))  # type: ignore[arg-type]
 
 
-def span(start: Number, extent: int, step: int = 1) -> nodes.Span:
-    return nodes.Span(index(start), Int(extent), Int(step))
+def span(start: Number, extent: Extent, step: int = 1) -> nodes.Span:
+    return nodes.Span(index(start), size_index(extent), Int(step))
 
 
 def at(position: Number) -> nodes.At:
     return nodes.At(index(position))
 
 
-def ints(*extents: int) -> tuple[Index, ...]:
-    return tuple(Int(e) for e in extents)
+def ints(*extents: Extent) -> tuple[Index, ...]:
+    return tuple(size_index(e) for e in extents)
 
 
 def loop(kind: str, var: str, start: Number, stop: Number, step: int, body: Sequence[Statement]) -> nodes.For:
     return nodes.For(var, kind, index(start), index(stop), Int(step), tuple(body))  # type: ignore[arg-type]
 
 
-def accumulator(dtype: DType, *extents: int) -> nodes.Full:
+def accumulator(dtype: DType, *extents: Extent) -> nodes.Full:
     return nodes.Full(ints(*extents), ZERO[dtype], dtype, "accumulator")
 
 

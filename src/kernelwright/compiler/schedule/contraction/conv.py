@@ -50,11 +50,13 @@ def lower_conv(
         family = TransposedConv(problem, lines, load_x, load_w, finish, names, machine, whole)
         return family.piece() if family.applies() else None
 
+    fixed = all(isinstance(extent, int) for extent in problem.spatial)
+
     def winograd(machine: Capabilities) -> ScheduleCandidate | None:
-        return lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole)
+        return None if not fixed else lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole)
 
     def line(machine: Capabilities) -> ScheduleCandidate | None:
-        return lower_line(problem, lines, load_x, load_w, finish, names, machine, whole)
+        return None if not fixed else lower_line(problem, lines, load_x, load_w, finish, names, machine, whole)
 
     families: list[Callable[[Capabilities], ScheduleCandidate | None]] = [plain, phased, winograd, line]
     if not whole and problem.channels == problem.groups and problem.out_channels // problem.groups <= 4:
@@ -62,7 +64,7 @@ def lower_conv(
     made = [(piece, family) for family in families if (piece := family(machine)) is not None]
     made.sort(key=lambda item: item[0].cost)
     family = made[0][1]
-    rough = lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole, columns=4)
+    rough = None if not fixed else lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole, columns=4)
     others = [replace(rough, price="rounding")] if rough is not None else []
     for grain, what in GRAINS.items() if machine.vectors else ():
         piece = family(replace(machine, grain=grain))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.graph.sizes import likely
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, loop, mul, op, scaled, span
 from kernelwright.compiler.schedule.contraction.taps import Line
@@ -32,11 +33,11 @@ def lower_depthwise(
     n, o = names.fresh("n"), names.fresh("o")
     channel = op("//", o, multiplier)
     column = lines[-1]
-    columns_all = column.end - column.begin
+    columns_all = likely(column.end - column.begin)
     columns = block(columns_all, 1024, 8)
     rows = 1
     if len(lines) > 1:
-        rows_all = lines[-2].end - lines[-2].begin
+        rows_all = likely(lines[-2].end - lines[-2].begin)
         rows = scaled(rows_all, block(rows_all, max(1, min(rows_all, 4096 // columns))), machine.grain)
     extents = [1] * (len(lines) - 2) + [rows] * (len(lines) > 1) + [columns]
     tiled = [False] * (len(lines) - 2) + [True] * (len(lines) > 1) + [True]

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.compiler.graph.problems import ConvProblem
+from kernelwright.compiler.graph.sizes import likely
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
@@ -73,9 +74,9 @@ class PlainConv:
         machine: Capabilities,
         whole: bool = False,
     ) -> None:
-        self.whole = whole
+        self.whole, self.batch = whole, problem.batch
         self.p, self.load_x, self.load_w, self.finish, self.names, self.machine = (
-            problem,
+            problem.likely(),
             load_x,
             load_w,
             finish,
@@ -107,12 +108,12 @@ class PlainConv:
     def tiling(self) -> Tiling:
         """Accumulator and input tile together in the second cache, tiles enough for all threads."""
         row, column = self.row, self.column
-        rows_all, columns_all = row.end - row.begin, column.end - column.begin
+        rows_all, columns_all = likely(row.end - row.begin), likely(column.end - column.begin)
         budget = self.machine.tile_bytes // 4 // 2
         columns = columns_all if columns_all + column.reach <= 288 else block(columns_all, 256, 16)
         pitch = columns + column.reach if self.has_rows else columns
         out_channels = self.group_out if self.whole else block(self.group_out, 128 if self.machine.vectors else 64, 6)
-        outside = self.p.batch * self.p.groups * math.prod(line.end - line.begin for line in self.outer)
+        outside = self.p.batch * self.p.groups * math.prod(likely(line.end - line.begin) for line in self.outer)
 
         elsewhere = outside * ceil_div(columns_all, columns) * ceil_div(self.group_out, out_channels)
         rows = self._rows(rows_all, pitch, elsewhere, out_channels)
@@ -254,7 +255,7 @@ class PlainConv:
             body = [loop("parallel", var, line.begin, line.end, 1, body)]
         if p.groups > 1:
             body = [loop("parallel", g, 0, p.groups, 1, body)]
-        return [loop("parallel", n, 0, p.batch, 1, body)]
+        return [loop("parallel", n, 0, self.batch, 1, body)]
 
     def phases(self, body: object, transposed_only: bool) -> list[Statement]:
         """`body(phases)` under a loop over the phases of every axis that has several: of the output if transposed, else of

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.compiler.graph.problems import GemmProblem
+from kernelwright.compiler.graph.sizes import Extent, Size
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import block_tiles, gemm_tiles
 from kernelwright.compiler.schedule.contraction.blocks import (
@@ -55,7 +56,8 @@ def lower_gemm(
         return [ScheduleCandidate((Kernel(names.fresh("gemm"), ()),))]
     pieces = sorted(family.pieces(), key=lambda p: p.cost)
     least = pieces[0].cost
-    strassen = lower_strassen(problem, load_a, load_b, finish, names, machine)
+    varies = family.varies or any(isinstance(extent, Size) for extent in problem.batch)
+    strassen = None if varies else lower_strassen(problem, load_a, load_b, finish, names, machine)
     rough = [] if strassen is None else [replace(strassen, cost=max(strassen.cost, least))]
     return pieces + family.other_tiles(at_least=least) + family.with_a_copy(at_least=least) + rough
 
@@ -66,7 +68,7 @@ class Columns:
     kernels and tensors that this needs."""
 
     var: str
-    stop: int
+    stop: Extent
     step: int
     first: nodes.Index
     load: Callable[[str, int], Tile]
@@ -80,18 +82,25 @@ def _turned(tile: Tile) -> Tile:
 
 
 class _Gemm:
-    """One problem with its hooks; each method is one schedule."""
+    """One problem with its hooks; each method is one schedule. `p` has the extents by which schedules are chosen (where they vary: the
+    example's), `exact` those that loops run to."""
 
     def __init__(
         self, problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
     ) -> None:
-        self.p, self.load_a, self.load_b = problem, load_a, load_b
+        self.exact, self.p, self.load_a, self.load_b = problem, problem.likely(), load_a, load_b
         self.finish, self.names, self.machine = finish, names, machine
+
+    @property
+    def varies(self) -> bool:
+        """Whether rows, columns or terms vary: then only the general case suits all sizes."""
+        return any(isinstance(extent, Size) for extent in (self.exact.m, self.exact.n, self.exact.k))
 
     @property
     def panelled(self) -> bool:
         """Whether B is brought to panels once: parameters, for a core that reads them as vectors, if there is memory for a copy."""
-        return self.p.b_constant and self.p.k > 0 and self.machine.vectors and self.p.keeps_b
+        static = isinstance(self.exact.k, int) and isinstance(self.exact.n, int)
+        return self.p.b_constant and self.p.k > 0 and self.machine.vectors and self.p.keeps_b and static
 
     @property
     def exchangeable(self) -> bool:
@@ -103,7 +112,7 @@ class _Gemm:
     def pieces(self) -> list[ScheduleCandidate]:
         p = self.p
         found: list[ScheduleCandidate] = []
-        plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0
+        plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0 and not self.varies
         if plain and p.m <= FEW:
             found.append(self.dots() if p.b_inner == "k" and not self.turns_b else self.streamed_rows())
         elif plain and p.n <= FEW and p.a_inner == "k":
@@ -111,7 +120,7 @@ class _Gemm:
         elif plain and p.n == 1:
             found.append(self.streamed_columns())
         if not self.machine.vectors:
-            if p.k and min(p.m, p.n) > FEW and (best := block_tiles.choose(p, self.machine)).parts > 1:
+            if p.k and not self.varies and min(p.m, p.n) > FEW and (best := block_tiles.choose(p, self.machine)).parts > 1:
                 found.append(self.split(best))
         elif plain and p.k >= 2048 and self._tiles(block(p.m, 256), block(p.n, 256)) < 2 * self.machine.units:
             found.append(self.split())
@@ -125,9 +134,9 @@ class _Gemm:
     def with_a_copy(self, at_least: float) -> list[ScheduleCandidate]:
         """The schedules that keep B rearranged although that is more memory than there should be, for a search that measures."""
         p = self.p
-        if p.keeps_b or not p.b_constant or not self.machine.vectors or p.k == 0:
+        if p.keeps_b or not p.b_constant or not self.machine.vectors or p.k == 0 or self.varies:
             return []
-        family = _Gemm(replace(p, keeps_b=True), self.load_a, self.load_b, self.finish, self.names, self.machine)
+        family = _Gemm(replace(self.exact, keeps_b=True), self.load_a, self.load_b, self.finish, self.names, self.machine)
         best = min(family.pieces(), key=lambda piece: piece.cost)
         copies = [tensor for kernel in best.kernels if kernel.once for tensor in best.tensors]
         note = f"product {p.m} x {p.k} x {p.n}: keeps a packed copy of its parameters, {p.k * p.n * p.dtype.size / 1e6:.1f} MB"
@@ -137,7 +146,7 @@ class _Gemm:
         """The tiled schedule with finer tiles and with shorter blocks of k, for a search that measures: what the caches of a
         machine prefer is only guessed here, so these never count as better than the guess (`at_least`)."""
         p = self.p
-        if min(p.m, p.n) <= FEW or p.k == 0:
+        if min(p.m, p.n) <= FEW or p.k == 0 or self.varies:
             return []
         tall, wide, deep = self._blocks()
         finer = (smaller(p.m, tall, 24, 6), self.whole_panels(smaller(p.n, wide, 32, 16)), deep)
@@ -162,7 +171,7 @@ class _Gemm:
     def batched(self, body: Sequence[Statement], batch: Sequence[str]) -> list[Statement]:
         """The body under one parallel loop for each batch axis."""
         statements = list(body)
-        for var, extent in zip(reversed(batch), reversed(self.p.batch), strict=True):
+        for var, extent in zip(reversed(batch), reversed(self.exact.batch), strict=True):
             statements = [loop("parallel", var, 0, extent, 1, statements)]
         return statements
 
@@ -217,11 +226,14 @@ class _Gemm:
             most, copies = (2 * side, side), gemm_tiles.Copies(6, 12)
         elif p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
             most = (2 * side, side)  # a large A comes from memory for every column of tiles
-        tall, wide = gemm_tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.units, most, copies)
+        varies = isinstance(self.exact.m, Size), isinstance(self.exact.n, Size)
+        tall, wide = gemm_tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.units, most, copies, varies)
         return tall, self.whole_panels(wide), self._deep(deep)
 
     def _deep(self, ideal: int) -> int:
         """How much of k is summed at a time."""
+        if isinstance(self.exact.k, Size):
+            return ideal
         return self.p.k if self.p.k <= ideal * 9 // 8 else block(self.p.k, ideal * 15 // 16, 8)
 
     def whole_panels(self, wide: int) -> int:
@@ -250,7 +262,7 @@ class _Gemm:
             begin, end = self.k_range(i, columns.first, tall, wide, deep)
             body.append(loop("range", k, begin, end, deep, step))
         body += self.finish(acc, (*where, span(i, tall), span(columns.first, wide)))
-        nest = loop("parallel", i, 0, p.m, tall, [loop("parallel", columns.var, 0, columns.stop, columns.step, body)])
+        nest = loop("parallel", i, 0, self.exact.m, tall, [loop("parallel", columns.var, 0, columns.stop, columns.step, body)])
         kernel = Kernel(self.names.fresh("gemm"), tuple(self.batched([nest], batch)))
         if not self.machine.vectors and p.k:
             chosen = block_tiles.choose(p, self.machine, parts=False)
@@ -272,7 +284,7 @@ class _Gemm:
         def load(k: str, deep: int) -> Tile:
             return self.load_b((*where, span(k, deep), span(j, wide)))
 
-        return Columns(j, self.p.n, wide, index(j), load)
+        return Columns(j, self.exact.n, wide, index(j), load)
 
     def panels(self, where: tuple[nodes.Axis, ...], wide: int) -> Columns:
         """A constant B is brought once to panels as wide as a cache line, [n / panel, k, panel], which products read from front to
@@ -288,7 +300,7 @@ class _Gemm:
         store = nodes.Store(name, (*outer, at(j), span(k, deep), span(0, panel)), tile)
         nest = loop("parallel", j, 0, count, 1, [loop("range", k, 0, p.k, deep, [store])])
         pack = Kernel(fresh("pack_b"), tuple(self.batched([nest], batch)), once=True)
-        tensor = Tensor(name, ints(*p.batch, count, p.k, panel), p.dtype, "temp")
+        tensor = Tensor(name, ints(*self.exact.batch, count, p.k, panel), p.dtype, "temp")
         var = fresh("j")
 
         def load(k: str, deep: int) -> Tile:
@@ -306,7 +318,7 @@ class _Gemm:
 
     def _exchange(self) -> _Gemm:
         """The same product with its operands exchanged and the output turned back."""
-        p = self.p
+        p = self.exact
         turned = replace(
             p, m=p.n, n=p.m, a_inner="k" if p.b_inner == "k" else "m", b_inner="k" if p.a_inner == "k" else "n",
             a_constant=p.b_constant, b_constant=p.a_constant,
@@ -338,7 +350,7 @@ class _Gemm:
         """Blocks of k that can contribute to tile (i, j), given which triangles are zero."""
         p = self.p
         begin: nodes.Index = index(0)
-        end: nodes.Index = index(p.k)
+        end: nodes.Index = index(self.exact.k)
         if p.a_shape == "lower":
             end = op("min", end, add(i, tall))
         if p.b_shape == "upper":

@@ -31,18 +31,24 @@ class Copies:
     b: float
 
 
-def choose(m: int, n: int, products: int, threads: int, most: tuple[int, int], copies: Copies) -> tuple[int, int]:
-    """The cheapest tile no larger than `most`: rounds of all threads, times a tile's multiplications and copies."""
+def choose(
+    m: int, n: int, products: int, threads: int, most: tuple[int, int], copies: Copies,
+    varies: tuple[bool, bool] = (False, False),
+) -> tuple[int, int]:  # fmt: skip
+    """The cheapest tile no larger than `most`: rounds of all threads, times a tile's multiplications and copies. An extent that `varies`
+    is m or n in the example; its tiles are whole blocks, and end where the extent does."""
 
     def cost(tile: tuple[int, int]) -> tuple[float, int]:
-        tall, wide = tile
+        tall, wide = min(tile[0], m) if varies[0] else tile[0], min(tile[1], n) if varies[1] else tile[1]
         rounds = ceil_div(products * ceil_div(m, tall) * ceil_div(n, wide), threads)
         whole = BORDER ** ((m % tall > 0) + (n % wide > 0))
         lanes = ceil_div(wide, LANES) * LANES
         rows = tall + REST * (tall % ROWS > 0)
-        return rounds * whole * (rows * lanes + copies.b * lanes + copies.a * tall), -tall * wide
+        return rounds * whole * (rows * lanes + copies.b * lanes + copies.a * tall), -tile[0] * tile[1]
 
-    tiles = [(tall, wide) for tall in _extents(m, most[0], ROWS) for wide in _extents(n, most[1], LANES)]
+    rows = range(ROWS * 4, most[0] + 1, ROWS * 2) if varies[0] else _extents(m, most[0], ROWS)
+    columns = range(LANES * 2, most[1] + 1, LANES) if varies[1] else _extents(n, most[1], LANES)
+    tiles = [(tall, wide) for tall in rows for wide in columns]
     return min(tiles, key=cost)
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from kernelwright.compiler.graph.sizes import Extent
 from kernelwright.compiler.schedule.contraction.blocks import Number, add, ceil_div, mul, op
 from kernelwright.sketch.nodes import Index
 
@@ -21,12 +22,12 @@ from kernelwright.sketch.nodes import Index
 class Line:
     """One spatial axis of a convolution. Positions `t` run over the output (or, transposed, over the output of one phase)."""
 
-    size: int
+    size: Extent
     kernel: int
     stride: int
     padding: int
     dilation: int
-    out: int
+    out: Extent
     transposed: bool = False
 
     @property
@@ -60,7 +61,7 @@ class Line:
         return self.padding // self.stride if self.transposed else 0
 
     @property
-    def end(self) -> int:
+    def end(self) -> Extent:
         """One past the last position t."""
         return (self.out - 1 + self.padding) // self.stride + 1 if self.transposed else self.out
 

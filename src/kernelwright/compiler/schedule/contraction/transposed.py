@@ -13,6 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kernelwright.compiler.graph.sizes import likely
 from kernelwright.compiler.schedule.candidate import ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
@@ -49,7 +50,7 @@ class TransposedConv(PlainConv):
         """As for a plain convolution, with rows shared among the phases."""
         plain = super().tiling()
         count = self.row.phases * self.column.phases
-        rows_all = self.row.end - self.row.begin
+        rows_all = likely(self.row.end - self.row.begin)
         rows = plain.rows
         while rows > 1 and count * plain.out_channels * rows * plain.pitch * 4 > self.machine.tile_bytes // 2:
             fewer = smaller(rows_all, rows, 1)
@@ -67,8 +68,8 @@ class TransposedConv(PlainConv):
         packed, pack = self.packed_weight()
         tiling = self.tiling()
         kernel = Kernel(self.names.fresh("conv_phases"), tuple(self.tasks(packed, tiling)))
-        useful = self.column.out / (
-            tiling.pitch * self.column.phases * ceil_div(self.column.end - self.column.begin, tiling.columns)
+        useful = likely(self.column.out) / (
+            tiling.pitch * self.column.phases * ceil_div(likely(self.column.end - self.column.begin), tiling.columns)
         )
         return ScheduleCandidate(
             (pack, kernel), (Tensor(packed, self.packed_shape(), self.p.dtype, "temp"),), (), 0.9 * self.cost(useful)
@@ -95,7 +96,7 @@ class TransposedConv(PlainConv):
             body = [loop("parallel", var, line.begin, line.end, 1, body)]
         if p.groups > 1:
             body = [loop("parallel", g, 0, p.groups, 1, body)]
-        return [loop("parallel", n, 0, p.batch, 1, body)]
+        return [loop("parallel", n, 0, self.batch, 1, body)]
 
     def all_phases(
         self,

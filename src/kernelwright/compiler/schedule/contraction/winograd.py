@@ -71,7 +71,8 @@ class _Winograd:
     ) -> None:
         self.each = columns
         self.points = winograd_points.COUNT * (columns + 2)
-        self.p, self.load_x, self.load_w, self.finish = problem, load_x, load_w, finish
+        self.p, self.batch = problem.likely(), problem.batch
+        self.load_x, self.load_w, self.finish = load_x, load_w, finish
         self.names, self.machine = names, machine
         self.most = LARGEST * machine.tile_bytes
         self.outer, self.row, self.column = lines[:-2], lines[-2], lines[-1]
@@ -218,7 +219,7 @@ class _Winograd:
             body = [loop("parallel", var, 0, line.out, 1, body)]
         if p.groups > 1:
             body = [loop("parallel", g, 0, p.groups, 1, body)]
-        return [loop("parallel", n, 0, p.batch, 1, body)]
+        return [loop("parallel", n, 0, self.batch, 1, body)]
 
     def transformed(self, body: list[Statement], n: str, first_in: Index, depth: Sequence[str], h: str, w: str) -> Var:
         """The input's patches at all points, [point, channel, patch]."""

@@ -43,7 +43,8 @@ class _Line:
         self, problem: ConvProblem, line: Line, load_x: Prologue, load_w: Prologue, finish: Epilogue, names: Names, machine: Capabilities,
         whole: bool,
     ) -> None:  # fmt: skip
-        self.p, self.line, self.load_x, self.load_w, self.finish = problem, line, load_x, load_w, finish
+        self.p, self.batch = problem.likely(), problem.batch
+        self.line, self.load_x, self.load_w, self.finish = line, load_x, load_w, finish
         self.names, self.machine = names, machine
         self.outputs = COUNT + 1 - line.kernel
         self.group_in, self.group_out = problem.channels // problem.groups, problem.out_channels // problem.groups
@@ -122,4 +123,4 @@ class _Line:
         body = [loop("parallel", w, 0, self.groups_all, across, body)]
         if p.groups > 1:
             body = [loop("parallel", g, 0, p.groups, 1, body)]
-        return [loop("parallel", n, 0, p.batch, 1, body)]
+        return [loop("parallel", n, 0, self.batch, 1, body)]
