@@ -40,7 +40,9 @@ def design_module(
 
     title = name or type(model).__name__
     machine = capabilities or Capabilities.of(Target.host())
-    captured = capture(model.eval(), inputs, keywords, track=track, drawn=drawn, kernels_are_calls=machine.vectors, dynamic=dynamic)
+    captured = capture(
+        model.eval(), inputs, keywords, track=track, drawn=drawn, kernels_are_calls=machine.vectors, dynamic=dynamic
+    )
     tried = preset(effort)
     made = assemble(
         captured, title, f"{title}, designed from its graph.", capabilities=machine, limit=limit or tried.sketches,
@@ -50,7 +52,11 @@ def design_module(
 
 
 def design_task(
-    task: Any, *, capabilities: Capabilities | None = None, track: str = "pure", effort: str = "quick",
+    task: Any,
+    *,
+    capabilities: Capabilities | None = None,
+    track: str = "pure",
+    effort: str = "quick",
     dynamic: Dynamic | None = None,
 ) -> list[Design]:
     """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`; one with

@@ -19,7 +19,7 @@ from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.sizes import Extent, Region, Size, SizeLeaf, largest, size_poly, smallest
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.core.task.dynamic import Dynamic, SizeSymbol
-from kernelwright.sketch.index import Poly, Ranges, poly
+from kernelwright.sketch.index import Leaf, Poly, Ranges, poly
 from kernelwright.sketch.nodes import DType
 
 LEAST = 2
@@ -92,12 +92,13 @@ class Sizes:
         return made
 
     def _declare(self, extent: Any, dynamic: Dynamic, name: str, place: tuple[int, int]) -> None:
-        import sympy
+        import sympy  # type: ignore[import-untyped]
 
         symbol = dynamic.symbol(name)
-        if not hasattr(extent, "node"):
+        if not hasattr(extent, "node") or extent.node.expr.is_number:
             raise UnsupportedOperator(
-                "a dynamic size", f"{dynamic.label(name)} cannot vary: forward is recorded for {int(extent)} there and nothing else"
+                "a dynamic size",
+                f"{dynamic.label(name)} cannot vary: forward is recorded for {int(extent)} there and nothing else",
             )
         expression = extent.node.expr
         if isinstance(expression, sympy.Symbol) and str(expression) not in self.known:
@@ -142,7 +143,10 @@ class Sizes:
         leaves = sorted((leaf for leaf in demand.leaves if isinstance(leaf, SizeLeaf)), key=lambda leaf: leaf.name)
         tried = [[n for n in SAMPLES if n >= leaf.low and (leaf.high is None or n <= leaf.high)] for leaf in leaves]
         values = itertools.islice(itertools.product(*tried), MOST_SAMPLES)
-        found = [demand.substitute({leaf: poly(n) for leaf, n in zip(leaves, ns, strict=True)}).constant for ns in values]
+        found = []
+        for numbers in values:
+            given: dict[Leaf, Poly] = {leaf: poly(n) for leaf, n in zip(leaves, numbers, strict=True)}
+            found.append(demand.substitute(given).constant)
         return [value for value in found if value is not None]
 
     # ---- expressions
@@ -218,5 +222,3 @@ def _input_fakes(program: Any) -> list[Any]:
     nodes = {n.name: n for n in program.graph.nodes if n.op == "placeholder"}
     found = [nodes[s.arg.name].meta.get("val") for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
     return [fake for fake in found if isinstance(fake, torch.Tensor)]
-
-

@@ -287,7 +287,7 @@ def pad(x: Value, before: Sequence[Extent], after: Sequence[Extent], fill: Numbe
 
 
 def windows(
-    x: Value, kernel: Sequence[Extent], stride: Sequence[Extent], padding: Sequence[Extent], dilation: Sequence[Extent], outputs: Sequence[Extent],
+    x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int], outputs: Sequence[Extent],
     fill: Number | None,
 ) -> Value:  # fmt: skip
     """Windows over the last axes: shape [leading…, outputs…, kernel…]; positions outside are `fill`."""

@@ -12,7 +12,8 @@ from kernelwright.sketch import nodes
 
 @dataclass
 class Captured:
-    """The graph: declared tensors (inputs, params, constants), the results as values, the tree of forward's result, and the sizes that vary."""
+    """The graph: declared tensors (inputs, params, constants), the results as values, the tree of forward's result, and
+    the sizes that vary."""
 
     tensors: list[nodes.Tensor]
     constants: list[tuple[str, tuple[float | int | bool, ...]]]

@@ -84,7 +84,7 @@ def number_coord(value: Extent) -> Coord:
 def linear_coord(offset: Extent, terms: Mapping[Any, Extent]) -> Coord:
     """`offset + sum(coefficient * term)`."""
     if all(isinstance(k, int) for k in terms.values()):
-        return Poly.of({(term,): k for term, k in terms.items()}) + size_poly(offset)  # type: ignore[misc]
+        return Poly.of({(term,): k for term, k in terms.items()}) + size_poly(offset)
     total = size_poly(offset)
     for term, k in terms.items():
         total = total + poly(term) * size_poly(k)

@@ -29,7 +29,9 @@ def copies_fit(captured: Captured) -> bool:
         if value.tensor in fixed if isinstance(value, v.Leaf) else all(id(s) in constant for s in value.sources()):
             constant.add(id(value))
     contractions = [x for x in order if isinstance(x, v.Contraction) and id(x) not in constant]
-    copies = sum(x.dtype.size * likely(x.size) for c in contractions for x in c.operands if id(x) in constant)  # each makes its own
+    copies = sum(
+        x.dtype.size * likely(x.size) for c in contractions for x in c.operands if id(x) in constant
+    )  # each makes its own
     at_once = max((_around(c, constant) for c in contractions), default=0)  # of these eager holds both sides while it computes
     return copies <= SPARE * max(held, at_once)
 

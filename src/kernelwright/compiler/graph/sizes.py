@@ -11,13 +11,15 @@ stands for in the code that handles shapes:
 * whatever needs a plain number (`range`, a literal in the code) is refused, with the size's name: nothing is specialised silently.
 
 Decisions that concern speed alone ask `likely(extent)`, the number in the example, and rest on nothing.
+
+To the type checker a Size is an int, since what handles shapes is written for ints; when the code runs it is none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
@@ -56,12 +58,14 @@ def _limit(condition: Poly) -> tuple[str, int | None, int | None]:
     """The range of the one size for which a condition holds."""
     leaves = [leaf for leaf in condition.leaves if isinstance(leaf, SizeLeaf)]
     if len(leaves) == 1 and (factor := condition.coefficient(leaves[0])) is not None and factor.constant:
-        rest = condition.substitute({leaves[0]: poly(0)}).constant
+        zero: dict[Leaf, Poly] = {leaves[0]: poly(0)}
+        rest = condition.substitute(zero).constant
         if rest is not None:
             by = factor.constant
             return (leaves[0].name, -(rest // by), None) if by > 0 else (leaves[0].name, None, rest // -by)
     raise UnsupportedOperator(
-        "these dynamic sizes", f"the design depends on whether {to_text(condition)} is negative, which a range of one size cannot say"
+        "these dynamic sizes",
+        f"the design depends on whether {to_text(condition)} is negative, which a range of one size cannot say",
     )
 
 
@@ -86,7 +90,7 @@ class SizeLeaf(Leaf):
         return self.low, self.high
 
 
-class Size:
+class Size(int if TYPE_CHECKING else object):  # type: ignore[misc]
     """An extent that depends on sizes that vary. See above for what may be asked of it."""
 
     __slots__ = ("poly", "region")
@@ -108,52 +112,52 @@ class Size:
 
     # ---- arithmetic
 
-    def _with(self, op: str, other: object, *, turned: bool = False) -> int | Size:
+    def _with(self, op: str, other: object, *, turned: bool = False) -> int:
         if not isinstance(other, int | Size):
             self._refuse()
         right = other.poly if isinstance(other, Size) else poly(int(other))
         left, right = (right, self.poly) if turned else (self.poly, right)
         return sized(OWN.simplified(OWN.combine(op, left, right)), self.region)
 
-    def __add__(self, other: int | Size) -> int | Size:
+    def __add__(self, other: int) -> int:
         return self._with("+", other)
 
-    def __radd__(self, other: int | Size) -> int | Size:
+    def __radd__(self, other: int) -> int:
         return self._with("+", other)
 
-    def __sub__(self, other: int | Size) -> int | Size:
+    def __sub__(self, other: int) -> int:
         return self._with("-", other)
 
-    def __rsub__(self, other: int | Size) -> int | Size:
+    def __rsub__(self, other: int) -> int:
         return self._with("-", other, turned=True)
 
-    def __mul__(self, other: int | Size) -> int | Size:
+    def __mul__(self, other: int) -> int:
         return self._with("*", other)
 
-    def __rmul__(self, other: int | Size) -> int | Size:
+    def __rmul__(self, other: int) -> int:
         return self._with("*", other)
 
-    def __floordiv__(self, other: int | Size) -> int | Size:
+    def __floordiv__(self, other: int) -> int:
         return self._with("//", other)
 
-    def __rfloordiv__(self, other: int | Size) -> int | Size:
+    def __rfloordiv__(self, other: int) -> int:
         return self._with("//", other, turned=True)
 
-    def __mod__(self, other: int | Size) -> int | Size:
+    def __mod__(self, other: int) -> int:
         return self._with("%", other)
 
-    def __rmod__(self, other: int | Size) -> int | Size:
+    def __rmod__(self, other: int) -> int:
         return self._with("%", other, turned=True)
 
-    def __divmod__(self, other: int | Size) -> tuple[int | Size, int | Size]:
+    def __divmod__(self, other: int) -> tuple[int, int]:
         return self._with("//", other), self._with("%", other)
 
-    def __neg__(self) -> int | Size:
+    def __neg__(self) -> int:
         return self._with("*", -1)
 
     # ---- order: proved, or a condition
 
-    def _holds(self, gap: int | Size) -> bool:
+    def _holds(self, gap: int) -> bool:
         """Whether `gap >= 0`."""
         if isinstance(gap, int):
             return gap >= 0
@@ -165,16 +169,16 @@ class Size:
         self.region.conditions[gap.poly if answer else gap.poly * -1 - 1] = None
         return answer
 
-    def __ge__(self, other: int | Size) -> bool:
+    def __ge__(self, other: int) -> bool:
         return self._holds(self - other)
 
-    def __gt__(self, other: int | Size) -> bool:
+    def __gt__(self, other: int) -> bool:
         return self._holds(self - other - 1)
 
-    def __le__(self, other: int | Size) -> bool:
+    def __le__(self, other: int) -> bool:
         return self._holds(other - self)
 
-    def __lt__(self, other: int | Size) -> bool:
+    def __lt__(self, other: int) -> bool:
         return self._holds(other - self - 1)
 
     # ---- what would need a plain number
@@ -198,42 +202,43 @@ class Size:
         self._refuse()
 
 
-Extent = int | Size
+Extent = int
+"""A number, or a Size."""
 
 
-def sized(value: Poly, region: Region) -> int | Size:
+def sized(value: Poly, region: Region) -> int:
     """A normal form as a plain number where it is one."""
     return found if (found := value.constant) is not None else Size(value, region)
 
 
-def size_poly(extent: int | Size) -> Poly:
+def size_poly(extent: int) -> Poly:
     """An extent as a normal form."""
     return extent.poly if isinstance(extent, Size) else poly(extent)
 
 
-def size_index(extent: int | Size) -> nodes.Index:
+def size_index(extent: int) -> nodes.Index:
     """An extent as a sketch writes it."""
     return to_index(extent.poly) if isinstance(extent, Size) else nodes.Int(extent)
 
 
-def largest(left: int | Size, right: int | Size) -> int | Size:
+def largest(left: int, right: int) -> int:
     """The larger of two extents, whatever the sizes are."""
     return _either("max", left, right)
 
 
-def smallest(left: int | Size, right: int | Size) -> int | Size:
+def smallest(left: int, right: int) -> int:
     """The smaller of two extents, whatever the sizes are."""
     return _either("min", left, right)
 
 
-def certainly_less(left: int | Size, right: int | Size) -> bool:
+def certainly_less(left: int, right: int) -> bool:
     """Whether one extent is below another, whatever the sizes are; no condition."""
     if isinstance(left, int) and isinstance(right, int):
         return left < right
     return OWN.below(size_poly(left), size_poly(right))
 
 
-def _either(op: str, left: int | Size, right: int | Size) -> int | Size:
+def _either(op: str, left: int, right: int) -> int:
     region = next((e.region for e in (left, right) if isinstance(e, Size)), None)
     if region is None:
         assert isinstance(left, int)
@@ -249,16 +254,16 @@ def _either(op: str, left: int | Size, right: int | Size) -> int | Size:
     return sized(chosen, region)
 
 
-def likely(extent: int | Size) -> int:
+def likely(extent: int) -> int:
     """The number that an extent is in the example: for what concerns speed alone."""
     if not isinstance(extent, Size):
         return extent
-    given = {leaf: poly(leaf.example) for leaf in extent.poly.leaves if isinstance(leaf, SizeLeaf)}
+    given: dict[Leaf, Poly] = {leaf: poly(leaf.example) for leaf in extent.poly.leaves if isinstance(leaf, SizeLeaf)}
     value = extent.poly.substitute(given).constant
     assert value is not None
     return value
 
 
-def likely_shape(shape: Sequence[int | Size]) -> tuple[int, ...]:
+def likely_shape(shape: Sequence[int]) -> tuple[int, ...]:
     """The extents in the example."""
     return tuple(map(likely, shape))

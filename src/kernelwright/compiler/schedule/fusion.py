@@ -7,7 +7,6 @@ Both trace expressions over one atom per logical axis and then bind these atoms 
 from __future__ import annotations
 
 import itertools
-import math
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, linear, number_coord, only_atom
@@ -161,7 +160,9 @@ class Operand:
                 if inside or _lies_inside(axis.index, extent) or not _may_leave(axis):
                     continue
                 ramp = FromIndex(axis.index)
-            test = nodes.Binary("logical_and", nodes.Binary("ge", ramp, Number(0)), nodes.Binary("lt", ramp, number_tile(extent)))
+            test = nodes.Binary(
+                "logical_and", nodes.Binary("ge", ramp, Number(0)), nodes.Binary("lt", ramp, number_tile(extent))
+            )
             mask = test if mask is None else nodes.Binary("logical_and", mask, test)
         if mask is None:
             return tile

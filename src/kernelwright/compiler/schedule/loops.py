@@ -365,10 +365,14 @@ class Walker:
         var = self.names.fresh("ijklmnpq"[min(len(self.plan.parallel) - len(atoms), 7)])
         step = self.plan.tile.get(atom, 1)
         largest = _last(atom, step)
-        binding = Dim(self.dims[atom], Sym(var), size_index(step), largest) if atom in self.dims else Loop(Sym(var), atom.extent - 1)
+        binding = (
+            Dim(self.dims[atom], Sym(var), size_index(step), largest) if atom in self.dims else Loop(Sym(var), atom.extent - 1)
+        )
         inner = Block({atom: binding}, block)
         self._parallel(inner, rest, body)
-        block.statements.append(nodes.For(var, "parallel", Int(0), size_index(atom.extent), size_index(step), tuple(inner.statements)))
+        block.statements.append(
+            nodes.For(var, "parallel", Int(0), size_index(atom.extent), size_index(step), tuple(inner.statements))
+        )
 
     def walk(self, block: Block, atoms: list[Atom], body: Callable[[Block], None]) -> None:
         """Nested sequential loops over loop atoms and chunks; a last chunk of another size follows its loop."""
@@ -406,14 +410,6 @@ def _last(atom: Atom, step: Extent) -> Extent:
 def cost(nest: Nest, machine: Capabilities) -> float:
     """Seconds a nest should take: memory traffic or arithmetic, whichever is more."""
     everything = walk_all([value for _, value in nest.stores])
-    traffic = sum(
-        points(e.free) * e.dtype.size
-        for e in [*(t for t, _ in nest.stores), *everything]
-        if e.kind == "access"
-    )
-    work_done = sum(
-        points(e.free) * (8 if expensive(e) else 1)
-        for e in everything
-        if e.kind in ("apply", "reduce", "scan")
-    )
+    traffic = sum(points(e.free) * e.dtype.size for e in [*(t for t, _ in nest.stores), *everything] if e.kind == "access")
+    work_done = sum(points(e.free) * (8 if expensive(e) else 1) for e in everything if e.kind in ("apply", "reduce", "scan"))
     return max(traffic / machine.bandwidth, work_done / machine.operations_per_second)

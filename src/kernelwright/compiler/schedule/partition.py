@@ -279,4 +279,6 @@ def _companions(root: v.Value, plan: Plan, at: int, done: set[int]) -> list[v.Va
 
 
 def _reads(value: v.Value) -> set[int]:
-    return {id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and likely(x.size) >= 64) or isinstance(x, v.Reduce)}
+    return {
+        id(x) for x in v.topological([value]) if (isinstance(x, v.Leaf) and likely(x.size) >= 64) or isinstance(x, v.Reduce)
+    }

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.graph.sizes import Size, likely
+from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.candidate import Prologue
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span
 from kernelwright.compiler.schedule.fusion import NotFusible, Operand
@@ -42,7 +42,11 @@ def step_through_time(
     load_bias = _loader(builder, bias, names) if bias is not None else None
     panels = _packed(builder, load_again, names, (gates, count, hidden, panel), history.dtype)
     together = block(count, WIDE // panel)
-    rows = max(8, ceil_div(likely(batch), builder.capabilities.units)) if isinstance(batch, Size) else ceil_div(batch, builder.capabilities.units)
+    rows = (
+        max(8, ceil_div(likely(batch), builder.capabilities.units))
+        if isinstance(batch, Size)
+        else ceil_div(batch, builder.capabilities.units)
+    )
     row, t, j = (names.fresh(stem) for stem in ("i", "t", "j"))
     here, units = span(row, rows), span(mul(j, panel), together * panel)
     past, *cells = (

@@ -377,7 +377,9 @@ class Emitter:
                 tile = nodes.Unsqueeze(tile, position)
         return tile, self.rank - first
 
-    def region(self, coords: v.Coords, shape: tuple[Extent, ...], block: Block) -> tuple[tuple[Axis, ...], tuple[int, ...], bool]:
+    def region(
+        self, coords: v.Coords, shape: tuple[Extent, ...], block: Block
+    ) -> tuple[tuple[Axis, ...], tuple[int, ...], bool]:
         """Region of a tensor, the tile axes that its result has in order, and whether it surely lies inside."""
         resolved = [self.resolve(c, block) for c in coords]
         use = Counter(d for _, steps, _ in resolved for d in steps)

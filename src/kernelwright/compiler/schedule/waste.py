@@ -70,7 +70,9 @@ def refuse_waste(nest: Nest, machine: Capabilities) -> None:
     for outer, inner in nested:
         if machine.worth_sharing(work(inner), lanes) and outer.value is not None and inner.value is not None:
             body = compact(outer.value.sources()[0])
-            raise MustMaterialize(body if likely(body.size) * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value)
+            raise MustMaterialize(
+                body if likely(body.size) * 8 <= work(inner) and not isinstance(body, v.Leaf) else inner.value
+            )
     if repeated:
         worst = max(repeated, key=lambda e: (points(domain - e.free), work(e)))
         heavy = max(points(domain), work(worst))

@@ -11,8 +11,8 @@ from kernelwright.compiler.frontend.operators.table import Result, first, rule
 from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.sizes import Extent, Size, certainly_less, likely
 from kernelwright.compiler.graph.rewrites.pooled_convolution import averaged
+from kernelwright.compiler.graph.sizes import certainly_less, likely
 from kernelwright.compiler.graph.values import Value
 from kernelwright.sketch.nodes import DType
 
@@ -82,7 +82,9 @@ def avg_pool(n: int) -> Any:
             return b.div(total, divisor_override)
         if not leaves or (
             count_include_pad
-            and all(certainly_less((o - 1) * t + q - r, e + r + 1) for o, t, q, r, e in zip(outputs, s, k, p, space, strict=True))
+            and all(
+                certainly_less((o - 1) * t + q - r, e + r + 1) for o, t, q, r, e in zip(outputs, s, k, p, space, strict=True)
+            )
         ):
             return b.div(total, math.prod(k))
         count: Value | None = None

@@ -139,7 +139,9 @@ class _Attention:
         while tasks * ceil_div(p.queries, wide) < 2 * self.machine.units and smaller(p.queries, wide, 16, 16) < wide:
             wide = smaller(p.queries, wide, 16, 16)
         ideal = 64 if p.causal else 128
-        tall = ideal // 6 * 6 if isinstance(self.exact.positions, Size) and self.machine.vectors else block(p.positions, ideal, 6)
+        tall = (
+            ideal // 6 * 6 if isinstance(self.exact.positions, Size) and self.machine.vectors else block(p.positions, ideal, 6)
+        )
         while not self.machine.vectors and self._staged(wide, tall) > self.machine.staged_bytes:
             if (fewer := smaller(p.positions, tall, 16, 16)) == tall:
                 break
