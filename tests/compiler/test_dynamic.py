@@ -15,7 +15,7 @@ from torch import nn
 
 from kernelwright.compiler.designer import design_module
 from kernelwright.compiler.graph.coords import Atom, atom_coord, certainly_inside, linear, unflatten
-from kernelwright.compiler.graph.sizes import Region, largest, likely, size_poly
+from kernelwright.compiler.graph.symbolic import Region, largest, likely, size_poly
 from kernelwright.compiler.language import language
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.core.task.dynamic import Dynamic, SizeSymbol

@@ -19,7 +19,7 @@ from kernelwright.compiler.frontend.dynamic_shapes import Sizes, dynamic_shapes,
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
-from kernelwright.compiler.graph.sizes import Extent, size_index
+from kernelwright.compiler.graph.symbolic import Extent, size_index
 from kernelwright.core.dtypes import from_torch
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.core.operations import of_torch

@@ -16,7 +16,7 @@ from typing import Any
 
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.sizes import Extent, Region, Size, SizeLeaf, largest, size_poly, smallest
+from kernelwright.compiler.graph.symbolic import Extent, Region, Size, SizeLeaf, largest, size_poly, smallest
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.core.task.dynamic import Dynamic, SizeSymbol
 from kernelwright.sketch.index import Leaf, Poly, Ranges, poly

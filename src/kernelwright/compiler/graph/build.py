@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Coord, flatten, number_coord, unflatten
-from kernelwright.compiler.graph.sizes import Extent, Size, largest, likely, size_poly, smallest
+from kernelwright.compiler.graph.symbolic import Extent, Size, largest, likely, size_poly, smallest
 from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
 from kernelwright.core.dtypes import FLOATS, promoted
 from kernelwright.core.operations import gives_bool

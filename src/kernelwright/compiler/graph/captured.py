@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.sizes import Region
+from kernelwright.compiler.graph.symbolic import Region
 from kernelwright.sketch import nodes
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kernelwright.compiler.graph.sizes import Extent, Size, SizeLeaf, size_poly, sized
+from kernelwright.compiler.graph.symbolic import Extent, Size, SizeLeaf, size_poly, sized
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch.index import OWN, Leaf, Opaque, Poly, poly, rejoined
 

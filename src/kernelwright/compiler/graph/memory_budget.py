@@ -11,7 +11,7 @@ import math
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
-from kernelwright.compiler.graph.sizes import likely
+from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.sketch.nodes import Int
 
 SPARE = 0.08

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kernelwright.compiler.graph.sizes import Extent, likely, likely_shape
+from kernelwright.compiler.graph.symbolic import Extent, likely, likely_shape
 from kernelwright.sketch.nodes import DType
 
 Triangle = Literal["full", "lower", "upper"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from kernelwright.compiler.graph.coords import Coord
-from kernelwright.compiler.graph.sizes import Extent, Size
+from kernelwright.compiler.graph.symbolic import Extent, Size
 from kernelwright.sketch.nodes import DType
 
 Coords = tuple[Coord, ...]

@@ -15,7 +15,7 @@ from typing import Any
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.rewrites import split_reduction
-from kernelwright.compiler.graph.sizes import Extent
+from kernelwright.compiler.graph.symbolic import Extent
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
 from kernelwright.compiler.schedule.candidate import CandidateCost

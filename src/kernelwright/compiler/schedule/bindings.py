@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.graph.coords import Atom
-from kernelwright.compiler.graph.sizes import Extent
+from kernelwright.compiler.graph.symbolic import Extent
 from kernelwright.compiler.schedule.scalar import Expr
 from kernelwright.compiler.schedule.separable import Separated
 from kernelwright.sketch import nodes
-from kernelwright.sketch.nodes import Index, Int, Tile
+from kernelwright.sketch.nodes import FromIndex, Index, Int, Number, Tile
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Dim:
 
 
 Binding = Loop | Dim
+
+
+def integer_tile(index: Index) -> Tile:
+    """An integer in arithmetic on tiles."""
+    return Number(index.value) if isinstance(index, Int) else FromIndex(index)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, atom_coord, data_of, number_coord
-from kernelwright.compiler.graph.sizes import Extent, Size, size_index
+from kernelwright.compiler.graph.symbolic import Extent, Size, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
 from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop

@@ -11,9 +11,9 @@ import itertools
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, linear, number_coord, only_atom
 from kernelwright.compiler.graph.problems import ConvProblem
-from kernelwright.compiler.graph.sizes import Extent, Size, size_index
+from kernelwright.compiler.graph.symbolic import Extent, Size, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
-from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop
+from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop, integer_tile
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue
 from kernelwright.compiler.schedule.loops import spills
 from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
@@ -161,7 +161,7 @@ class Operand:
                     continue
                 ramp = FromIndex(axis.index)
             test = nodes.Binary(
-                "logical_and", nodes.Binary("ge", ramp, Number(0)), nodes.Binary("lt", ramp, number_tile(extent))
+                "logical_and", nodes.Binary("ge", ramp, Number(0)), nodes.Binary("lt", ramp, integer_tile(size_index(extent)))
             )
             mask = test if mask is None else nodes.Binary("logical_and", mask, test)
         if mask is None:
@@ -181,11 +181,6 @@ def _ends_inside(axis: Span, extent: Extent) -> bool:
 
 def _lies_inside(index: nodes.Index, extent: Extent) -> bool:
     return isinstance(index, Int) and isinstance(extent, int) and 0 <= index.value < extent
-
-
-def number_tile(extent: Extent) -> Tile:
-    """An extent in arithmetic on tiles."""
-    return FromIndex(size_index(extent)) if isinstance(extent, Size) else Number(extent)
 
 
 def _may_leave(axis: At) -> bool:

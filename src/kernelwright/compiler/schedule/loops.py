@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kernelwright.compiler.graph.coords import Atom, atoms_of, divides, linear, only_atom
-from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_index
+from kernelwright.compiler.graph.symbolic import Extent, Size, likely, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce
 from kernelwright.compiler.schedule.nest import Nest

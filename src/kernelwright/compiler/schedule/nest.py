@@ -32,7 +32,7 @@ from kernelwright.compiler.graph.coords import (
     substituted,
     wanted_splits,
 )
-from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_poly
+from kernelwright.compiler.graph.symbolic import Extent, Size, likely, size_poly
 from kernelwright.compiler.schedule.scalar import Arena, Expr, Tracer, coords_of, walk_all
 from kernelwright.sketch.index import OWN, Opaque, poly, rejoined, split
 

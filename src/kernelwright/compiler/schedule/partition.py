@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
 from kernelwright.compiler.graph.memory_budget import copies_fit
-from kernelwright.compiler.graph.sizes import likely
+from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.fusion import region_end

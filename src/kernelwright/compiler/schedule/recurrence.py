@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.sizes import Size, likely
+from kernelwright.compiler.graph.symbolic import Size, likely
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.candidate import Prologue
 from kernelwright.compiler.schedule.contraction.blocks import add, at, block, ceil_div, ints, loop, mul, span

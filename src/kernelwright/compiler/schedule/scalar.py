@@ -27,7 +27,7 @@ from kernelwright.compiler.graph.coords import (
     only_atom,
     substituted,
 )
-from kernelwright.compiler.graph.sizes import Extent, Size, size_poly
+from kernelwright.compiler.graph.symbolic import Extent, Size, size_poly
 from kernelwright.core.dtypes import FLOATS, HALVES
 from kernelwright.sketch.nodes import DType
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
-from kernelwright.compiler.graph.sizes import Extent, size_index
+from kernelwright.compiler.graph.symbolic import Extent, size_index
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes

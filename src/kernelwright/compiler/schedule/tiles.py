@@ -16,13 +16,13 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of, linear, offset
-from kernelwright.compiler.graph.sizes import Extent, Size, size_index, size_poly
-from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce
+from kernelwright.compiler.graph.symbolic import Extent, size_index, size_poly
+from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce, integer_tile
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.core.operations import REDUCTIONS, neutral
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import Opaque, Poly, Range, Ranges, add, mul, simplify, to_index
+from kernelwright.sketch.index import Opaque, Range, Ranges, add, mul, simplify, to_index
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import At, Axis, Cast, DType, FromIndex, Index, Int, Iota, Load, Number, Pick, Span, Sym, Tile
 
@@ -333,7 +333,7 @@ class Emitter:
                     base = add(base, mul(size_index(k), simplify(nodes.IndexOp(term.op, inner, by))))
                 else:
                     tile, rank = self.index_tile(term.left, block)
-                    tiles.append((k, nodes.Binary(name, tile, _factor(by)), rank))
+                    tiles.append((k, nodes.Binary(name, tile, integer_tile(by)), rank))
         return base, {d: s for d, s in steps.items() if s != Int(0)}, tiles
 
     def index_tile(self, c: Coord, block: Block) -> tuple[Tile, int]:
@@ -343,15 +343,15 @@ class Emitter:
         for dim, step in steps.items():
             ramp: Tile = Iota(self._dim_extent(dim, c, block))
             if step != Int(1):
-                ramp = nodes.Binary("mul", ramp, _factor(step))
+                ramp = nodes.Binary("mul", ramp, integer_tile(step))
             parts.append(self.arranged(ramp, (dim,)))
         for k, tile, rank in tiles:
-            parts.append((nodes.Binary("mul", tile, _factor(size_index(k))) if k != 1 else tile, rank))
+            parts.append((nodes.Binary("mul", tile, integer_tile(size_index(k))) if k != 1 else tile, rank))
         if base != Int(0) or not parts:
             if not parts:
                 return FromIndex(base), 0
             x, rank = parts[0]
-            parts[0] = nodes.Binary("add", x, _factor(base)), rank
+            parts[0] = nodes.Binary("add", x, integer_tile(base)), rank
         total, rank = parts[0]
         for x, r in parts[1:]:
             total, rank = nodes.Binary("add", total, x), max(rank, r)
@@ -425,7 +425,7 @@ class Emitter:
 
     def _inside(self, c: Coord, extent: Extent, block: Block) -> bool:
         """Whether every position is inside an axis, also those of a tile's last, incomplete step."""
-        bound: dict[Any, Range] = {a: (a.low, _bound(b.largest)) for a in atoms_of(c) if (b := block.lookup(a)) is not None}
+        bound: dict[Any, Range] = {a: (a.low, size_poly(b.largest)) for a in atoms_of(c) if (b := block.lookup(a)) is not None}
         ranges = Ranges(bound, others=None)
         low, high = ranges.interval(c)
         if low is not None and high is not None and isinstance(extent, int):
@@ -468,15 +468,6 @@ class Emitter:
                     if d in missing:
                         tile = nodes.Unsqueeze(tile, position)
         block.statements.append(nodes.Store(self.declare_view(tensor, shape), axes, tile, mode))  # type: ignore[arg-type]
-
-
-def _factor(index: Index) -> Tile:
-    """An integer in arithmetic on tiles."""
-    return Number(index.value) if isinstance(index, Int) else FromIndex(index)
-
-
-def _bound(extent: Extent) -> Poly | int:
-    return extent.poly if isinstance(extent, Size) else extent
 
 
 def _walked(atoms: tuple[Atom, ...], block: Block) -> tuple[Index, int]:

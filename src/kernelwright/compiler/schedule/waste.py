@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import Atom, linear
-from kernelwright.compiler.graph.sizes import likely
+from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.nest import Nest
 from kernelwright.compiler.schedule.scalar import Expr, walk_all

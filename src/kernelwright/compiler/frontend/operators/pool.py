@@ -12,7 +12,7 @@ from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.rewrites.pooled_convolution import averaged
-from kernelwright.compiler.graph.sizes import certainly_less, likely
+from kernelwright.compiler.graph.symbolic import certainly_less, likely
 from kernelwright.compiler.graph.values import Value
 from kernelwright.sketch.nodes import DType
 

@@ -9,7 +9,7 @@ from typing import Any
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.frontend.rewrites.summed_product import summed
 from kernelwright.compiler.graph import build as b
-from kernelwright.compiler.graph.sizes import Size, largest
+from kernelwright.compiler.graph.symbolic import Size, largest
 from kernelwright.compiler.graph.values import ArgReduce, Scan, Value, View
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType

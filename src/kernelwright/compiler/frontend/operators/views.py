@@ -11,7 +11,7 @@ from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import divides, number_coord
-from kernelwright.compiler.graph.sizes import likely, size_poly
+from kernelwright.compiler.graph.symbolic import likely, size_poly
 from kernelwright.compiler.graph.values import Concat, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.index import rejoined

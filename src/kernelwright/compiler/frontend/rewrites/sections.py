@@ -13,7 +13,7 @@ from collections.abc import Callable
 from kernelwright.compiler.frontend.operators.table import Result
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph.memory_budget import SPARE
-from kernelwright.compiler.graph.sizes import Size, likely
+from kernelwright.compiler.graph.symbolic import Size, likely
 from kernelwright.compiler.graph.values import Concat, Value
 
 MOST = 16

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from kernelwright.compiler.frontend.operators.product import matmul
 from kernelwright.compiler.graph import build as b
-from kernelwright.compiler.graph.sizes import Size, likely
+from kernelwright.compiler.graph.symbolic import Size, likely
 from kernelwright.compiler.graph.values import Contraction, Map, Value, View
 from kernelwright.sketch.nodes import DType
 

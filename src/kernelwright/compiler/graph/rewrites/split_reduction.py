@@ -11,7 +11,7 @@ import math
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.coords import divides
-from kernelwright.compiler.graph.sizes import Extent, Size, likely, size_poly
+from kernelwright.compiler.graph.symbolic import Extent, Size, likely, size_poly
 from kernelwright.core.operations import neutral
 from kernelwright.target import Capabilities
 

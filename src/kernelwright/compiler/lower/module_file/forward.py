@@ -12,7 +12,7 @@ import math
 from typing import Any
 
 from kernelwright.compiler.lower.c_family.source import Entry, Source
-from kernelwright.compiler.lower.module_file.dynamic import places, range_tests
+from kernelwright.compiler.lower.module_file.size_ranges import places, range_tests
 from kernelwright.compiler.lower.module_file.values import library_call, number, parameter, python, result, returned
 from kernelwright.compiler.lower.module_file.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import nodes

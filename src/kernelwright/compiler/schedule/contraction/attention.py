@@ -16,7 +16,8 @@ import math
 from collections.abc import Callable
 
 from kernelwright.compiler.graph.problems import AttentionProblem
-from kernelwright.compiler.graph.sizes import Size, size_index
+from kernelwright.compiler.graph.symbolic import Size, size_index
+from kernelwright.compiler.schedule.bindings import integer_tile
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
@@ -195,8 +196,7 @@ class _Attention:
             allowed = Binary("le", position, queries)
         positions = self.exact.positions
         if isinstance(positions, Size) or positions % tall:
-            last = FromIndex(size_index(positions)) if isinstance(positions, Size) else Number(positions)
-            inside = Binary("lt", position, last)
+            inside = Binary("lt", position, integer_tile(size_index(positions)))
             allowed = inside if allowed is None else Binary("logical_and", allowed, inside)
         if allowed is None:
             return score

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kernelwright.compiler.graph.sizes import Extent, Size, size_index
+from kernelwright.compiler.graph.symbolic import Extent, Size, size_index
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import simplify
 from kernelwright.sketch.nodes import DType, Index, Int, Statement, Sym

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kernelwright.compiler.graph.problems import ConvProblem
-from kernelwright.compiler.graph.sizes import likely
+from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import accumulator, add, at, block, loop, mul, op, scaled, span
 from kernelwright.compiler.schedule.contraction.taps import Line

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.compiler.graph.problems import ConvProblem
-from kernelwright.compiler.graph.sizes import likely
+from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,

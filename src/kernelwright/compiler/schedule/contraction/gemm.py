@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from kernelwright.compiler.graph.problems import GemmProblem
-from kernelwright.compiler.graph.sizes import Extent, Size
+from kernelwright.compiler.graph.symbolic import Extent, Size
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import block_tiles, gemm_tiles
 from kernelwright.compiler.schedule.contraction.blocks import (
@@ -56,8 +56,7 @@ def lower_gemm(
         return [ScheduleCandidate((Kernel(names.fresh("gemm"), ()),))]
     pieces = sorted(family.pieces(), key=lambda p: p.cost)
     least = pieces[0].cost
-    varies = family.varies or any(isinstance(extent, Size) for extent in problem.batch)
-    strassen = None if varies else lower_strassen(problem, load_a, load_b, finish, names, machine)
+    strassen = lower_strassen(problem, load_a, load_b, finish, names, machine)
     rough = [] if strassen is None else [replace(strassen, cost=max(strassen.cost, least))]
     return pieces + family.other_tiles(at_least=least) + family.with_a_copy(at_least=least) + rough
 
@@ -82,25 +81,20 @@ def _turned(tile: Tile) -> Tile:
 
 
 class _Gemm:
-    """One problem with its hooks; each method is one schedule. `p` has the extents by which schedules are chosen (where they vary: the
-    example's), `exact` those that loops run to."""
+    """One problem with its hooks; each method is one schedule, chosen by the extents in `p` (where they vary: the example's); loops run to
+    those in `exact`. Where rows, columns or terms vary (`varies`), only the general case suits all sizes."""
 
     def __init__(
         self, problem: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
     ) -> None:
         self.exact, self.p, self.load_a, self.load_b = problem, problem.likely(), load_a, load_b
+        self.varies = any(isinstance(extent, Size) for extent in (problem.m, problem.n, problem.k))
         self.finish, self.names, self.machine = finish, names, machine
-
-    @property
-    def varies(self) -> bool:
-        """Whether rows, columns or terms vary: then only the general case suits all sizes."""
-        return any(isinstance(extent, Size) for extent in (self.exact.m, self.exact.n, self.exact.k))
 
     @property
     def panelled(self) -> bool:
         """Whether B is brought to panels once: parameters, for a core that reads them as vectors, if there is memory for a copy."""
-        static = isinstance(self.exact.k, int) and isinstance(self.exact.n, int)
-        return self.p.b_constant and self.p.k > 0 and self.machine.vectors and self.p.keeps_b and static
+        return self.p.b_constant and self.p.k > 0 and self.machine.vectors and self.p.keeps_b
 
     @property
     def exchangeable(self) -> bool:
@@ -226,8 +220,7 @@ class _Gemm:
             most, copies = (2 * side, side), gemm_tiles.Copies(6, 12)
         elif p.m >= 8 * side and min(p.n, p.k) >= 4 * side:
             most = (2 * side, side)  # a large A comes from memory for every column of tiles
-        varies = isinstance(self.exact.m, Size), isinstance(self.exact.n, Size)
-        tall, wide = gemm_tiles.choose(p.m, p.n, math.prod(p.batch), self.machine.units, most, copies, varies)
+        tall, wide = gemm_tiles.choose(self.exact.m, self.exact.n, math.prod(p.batch), self.machine.units, most, copies)
         return tall, self.whole_panels(wide), self._deep(deep)
 
     def _deep(self, ideal: int) -> int:
@@ -370,8 +363,7 @@ class _Gemm:
     @property
     def turns_b(self) -> bool:
         """Whether a constant B that lies along k is turned once."""
-        p = self.p
-        return p.b_constant and p.b_inner == "k" and (p.keeps_b or not self.machine.vectors)
+        return self.p.b_constant and self.p.b_inner == "k" and (self.p.keeps_b or not self.machine.vectors)
 
     def arranged(self) -> tuple[tuple[Kernel, ...], tuple[Tensor, ...], Prologue]:
         """A constant B that lies along k is turned once, so that the products read it along n."""
@@ -386,7 +378,7 @@ class _Gemm:
         body: list[Statement] = [nodes.Store(name, region, self.load_b(region))]
         nest = loop("parallel", k, 0, p.k, deep, [loop("range", j, 0, p.n, wide, body)])
         kernel = Kernel(self.names.fresh("turn_b"), tuple(self.batched([nest], batch)), once=True)
-        shape = ints(*p.batch, p.k, p.n)
+        shape = ints(*self.exact.batch, p.k, p.n)
 
         def load(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
             return nodes.Load(name, axes, pad)
@@ -484,7 +476,7 @@ class _Gemm:
             self.names.fresh("gemm_parts"), tuple(self.batched([loop("parallel", s, 0, parts, 1, [gemm_tiles])], batch))
         )
         sums = self._add_parts(partial, parts)
-        shape = ints(*p.batch, parts, p.m, p.n)
+        shape = ints(*self.exact.batch, parts, p.m, p.n)
         bytes_more = 2.0 * math.prod(p.batch) * parts * p.m * p.n * p.dtype.size
         # on top of the products, not beside them; measured on Zen 4 (128 x 6144 x 320, 256 x 4096 x 256): other threads' fresh parts
         # come at a third of the memory's speed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelwright.compiler.graph.symbolic import Extent, Size, likely
 from kernelwright.compiler.schedule.contraction.blocks import ceil_div
 
 LEAST = 24
@@ -32,11 +33,11 @@ class Copies:
 
 
 def choose(
-    m: int, n: int, products: int, threads: int, most: tuple[int, int], copies: Copies,
-    varies: tuple[bool, bool] = (False, False),
+    m: Extent, n: Extent, products: int, threads: int, most: tuple[int, int], copies: Copies
 ) -> tuple[int, int]:  # fmt: skip
-    """The cheapest tile no larger than `most`: rounds of all threads, times a tile's multiplications and copies. An extent that `varies`
-    is m or n in the example; its tiles are whole blocks, and end where the extent does."""
+    """The cheapest tile no larger than `most`: rounds of all threads, times a tile's multiplications and copies. Tiles of an
+    extent that varies are whole blocks, and end where it does."""
+    varies, m, n = (isinstance(m, Size), isinstance(n, Size)), likely(m), likely(n)
 
     def cost(tile: tuple[int, int]) -> tuple[float, int]:
         tall, wide = min(tile[0], m) if varies[0] else tile[0], min(tile[1], n) if varies[1] else tile[1]

@@ -37,7 +37,8 @@ def lower_strassen(
     p: GemmProblem, load_a: Prologue, load_b: Prologue, finish: Epilogue, names: Names, machine: Capabilities
 ) -> ScheduleCandidate | None:
     """The schedule, where B is constant and everything can be halved."""
-    plain = p.a_shape == p.b_shape == p.out_shape == "full" and not p.batch and p.dtype is DType.f32
+    fixed = all(isinstance(extent, int) for extent in (p.m, p.n, p.k))
+    plain = fixed and p.a_shape == p.b_shape == p.out_shape == "full" and not p.batch and p.dtype is DType.f32
     if not plain or not p.b_constant or not machine.vectors or any(extent % 2 for extent in (p.m, p.k)) or p.n % (2 * PANEL):
         return None
     family = _Strassen(p, load_a, load_b, finish, names, machine)

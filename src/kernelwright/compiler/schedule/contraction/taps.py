@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from kernelwright.compiler.graph.sizes import Extent
+from kernelwright.compiler.graph.symbolic import Extent
 from kernelwright.compiler.schedule.contraction.blocks import Number, add, ceil_div, mul, op
 from kernelwright.sketch.nodes import Index
 

@@ -13,7 +13,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kernelwright.compiler.graph.sizes import likely
+from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.compiler.schedule.candidate import ScheduleCandidate
 from kernelwright.compiler.schedule.contraction.blocks import (
     accumulator,
