@@ -11,10 +11,13 @@ import torch
 
 from kernelwright import suites
 from kernelwright.core.errors import KernelwrightError
+from kernelwright.core.task import Task
+from kernelwright.core.task.dynamic_probe import dynamic_of
+from kernelwright.core.task.load import load_task
 from kernelwright.jobs.bench.collect import collect
 
 TASKS = [(suite, task) for suite in suites.NAMES for task in suites.load(suite)]
-AT_LEAST = {"core": 100, "fused": 100, "modern": 40}
+AT_LEAST = {"core": 100, "fused": 100, "modern": 40, "shapes": 70}
 
 
 def tensors(value: object) -> list[torch.Tensor]:
@@ -85,3 +88,23 @@ def test_a_file_of_that_name_comes_first(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "core").mkdir()
     (tmp_path / "core" / "relu").write_text("class Model: pass\n")
     assert suites.task("core/relu").source == "class Model: pass\n"
+
+
+def test_every_task_of_shapes_has_four_to_eight_sizes() -> None:
+    for task in suites.load("shapes"):
+        module: dict[str, object] = {"__name__": task.name}
+        exec(compile(task.source, task.name, "exec"), module)
+        assert 4 <= len(module["get_inputs_dyn_list"]()) <= 8, task.name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", suites.load("shapes"), ids=lambda task: task.name)
+def test_what_differs_in_the_sizes_of_shapes_may_vary(task: suites.SuiteTask) -> None:
+    dynamic = dynamic_of(load_task(Task.from_source(task.source)), "listed")
+    assert dynamic is not None
+    module: dict[str, object] = {"__name__": task.name}
+    exec(compile(task.source, task.name, "exec"), module)
+    for inputs in module["get_inputs_dyn_list"]():
+        sizes = dynamic.read([tensor.shape for tensor in inputs])
+        assert all(symbol.admits(sizes[symbol.name]) for symbol in dynamic.symbols)
+        assert dynamic.shapes([tensor.shape for tensor in inputs], sizes) == [tuple(tensor.shape) for tensor in inputs]

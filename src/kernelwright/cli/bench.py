@@ -29,7 +29,7 @@ FURTHER = ("max-autotune",)
 
 
 def bench_command(
-    paths: Annotated[list[str], typer.Argument(help="Suites (core, fused, modern), folders, files; or: compare A B.")],
+    paths: Annotated[list[str], typer.Argument(help="Suites (core, fused, modern, shapes), folders, files; or: compare A B.")],
     dsl: Annotated[str, typer.Option(help="Language of the kernels.")] = DEFAULT_LANGUAGE,
     target: Annotated[str, typer.Option(help="Hardware the kernels are for.")] = "auto",
     track: Annotated[

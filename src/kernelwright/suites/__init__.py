@@ -1,6 +1,6 @@
 """The suites: tables of ours from which KernelBench-style task files are made.
 
-1. A suite (`core`, `fused`, `modern`) is a compact table of `Row`s: what forward computes, from which inputs and layers.
+1. A suite (`core`, `fused`, `modern`, `shapes`) is a compact table of `Row`s: what forward computes, from which inputs and layers.
 2. `row.py` renders a row to the source of a task file: `Model`, `get_inputs`, `get_init_inputs`, and for rows with several
    shapes `get_inputs_dyn_list`.
 3. `load` gives the rendered tasks of a suite, `find` the one called `core/relu`, `write` puts them into a folder, one file each;
@@ -21,7 +21,7 @@ from kernelwright.core.task import Task
 from kernelwright.core.task.task import split_spec
 from kernelwright.suites.row import Row, SuiteTask, render
 
-NAMES = ("core", "fused", "modern")
+NAMES = ("core", "fused", "modern", "shapes")
 
 __all__ = ["NAMES", "Row", "SuiteTask", "find", "load", "task", "write"]
 

@@ -37,6 +37,11 @@ class Row:
     dyn: tuple[Mapping[str, int], ...] = ()
 
 
+def at(**sizes: tuple[int, ...]) -> tuple[Mapping[str, int], ...]:
+    """Further sizes of a row, one of each name at a time: `at(B=(1, 3), T=(7, 64))`."""
+    return tuple(dict(zip(sizes, values, strict=True)) for values in zip(*sizes.values(), strict=True))
+
+
 def lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip("\n").split("\n") if line.strip()]
 

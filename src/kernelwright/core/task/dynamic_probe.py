@@ -231,19 +231,22 @@ def _batch(module: _Probe) -> dict[Dim, WishedDim]:
 
 
 def _listed(module: _Probe, listed: Sequence[Any]) -> dict[Dim, WishedDim]:
-    """Every size in which the workloads of a task differ."""
+    """Every size in which the workloads of a task differ; those that are equal in all of them are one."""
     if len(listed) < 2:
         raise ConfigError(f"{module.where}: --dynamic listed is for tasks with get_inputs_dyn_list, which it does not define")
+    others = [tree.tensors(list(other)) for other in listed[1:]]
+    if any([(t.ndim, t.dtype) for t in tensors] != [(t.ndim, t.dtype) for t in module.tensors] for tensors in others):
+        raise ConfigError(f"{module.where}: the entries of get_inputs_dyn_list differ in more than sizes")
     asked: dict[Dim, WishedDim] = {}
-    for other in listed[1:]:
-        tensors = tree.tensors(list(other))
-        if [(t.ndim, t.dtype) for t in tensors] != [(t.ndim, t.dtype) for t in module.tensors]:
-            raise ConfigError(f"{module.where}: the entries of get_inputs_dyn_list differ in more than sizes")
-        for leaf, (one, two) in enumerate(zip(module.tensors, tensors, strict=True)):
-            asked |= {(leaf, axis): WishedDim("", 0) for axis in range(one.ndim) if one.shape[axis] != two.shape[axis]}
+    names: dict[tuple[int, ...], str] = {}
+    for leaf, tensor in enumerate(module.tensors):
+        for axis, own in enumerate(tensor.shape):
+            sizes = (own, *(tensors[leaf].shape[axis] for tensors in others))
+            if len(set(sizes)) > 1:
+                asked[(leaf, axis)] = WishedDim("", 0, names.setdefault(sizes, _identifier(module.label((leaf, axis)))))
     if not asked:
         raise ConfigError(f"{module.where}: the entries of get_inputs_dyn_list all have the same sizes")
-    return dict(sorted(asked.items()))
+    return asked
 
 
 def _together(module: _Probe, first: Dim, free: list[Dim], mates: list[Dim]) -> list[Dim]:
@@ -299,12 +302,15 @@ def _ranged(
     if exact and ((most is not None and high != most) or (asked_low and low > max(least or 0, 1))):
         end = most if most is not None and high != most else least
         raise ConfigError(f"{module.where}: forward refuses {label} = {end}; it takes {SizeSymbol('', low, high, step).range}")
-    named = next((each.name for each in wished if each.name), "") or "_".join(
-        "".join(sign if sign.isalnum() else " " for sign in label).split()
-    )
+    named = next((each.name for each in wished if each.name), "") or _identifier(label)
     notes = [f"{label} goes in steps of {step}: the module demands it"] if step > max(each.divisor for each in wished) else []
     notes += [f"{label} ends at {high}: the module demands it"] if high is not None and most is None else []
     return SizeSymbol(named, low, high, step, own), notes
+
+
+def _identifier(label: str) -> str:
+    """A name for what stands at `x[0]`: `x_0`."""
+    return "_".join("".join(sign if sign.isalnum() else " " for sign in label).split())
 
 
 def _step(takes: Callable[[int], bool], own: int) -> int:

@@ -1,6 +1,6 @@
 """Paths and names of suites in, entries out: one for each task, also for those that cannot be read.
 
-A path may be one of our suites by name (`core`, `fused`, `modern`) or a task of one (`core/relu`), a checkout of KernelBench (its
+A path may be one of our suites by name (`core`, `fused`, `modern`, `shapes`) or a task of one (`core/relu`), a checkout of KernelBench (its
 `KernelBench/level1` … or one of them), a folder of task files, one file, or a folder in another project's format (readers.py).
 Nothing is run and nothing is dropped: what is wrong with a file is found out later and reported.
 """
