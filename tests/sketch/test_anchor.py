@@ -11,7 +11,7 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
 from kernelwright.sketch.interpret.interpreter import call
 from kernelwright.sketch.parse import parse
-from kernelwright.sketch.structure import Likenesses
+from kernelwright.sketch.structure import StructuralKeys
 
 TEXT = """
 name = "step"
@@ -46,7 +46,7 @@ def test_places_in_a_tensor_do_not_matter() -> None:
     one, here = moved(step(t=2, place=12))
     other, there = moved(step(t=7, place=24))
     numbers: dict[object, int] = {}
-    keys = [Likenesses(s, numbers=numbers).of(s.steps[0])[0] for s in (one, other)]  # type: ignore[arg-type]
+    keys = [StructuralKeys(s, numbers=numbers).of(s.steps[0])[0] for s in (one, other)]  # type: ignore[arg-type]
     assert keys[0] == keys[1]
     assert (here, there) == ({"x": 48, "y": 12}, {"x": 168, "y": 24})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.sketch.parse import parse
-from kernelwright.sketch.structure import Likenesses
+from kernelwright.sketch.structure import StructuralKeys
 
 TEXT = """
 name = "pair"
@@ -33,15 +33,15 @@ returns("y")
 SAME = {"stop": "M", "source": "a[row, 0:4]", "target": "y[row, 0:4]", "factor": "2.0"}
 
 
-def likenesses(**changes: str) -> tuple[object, object]:
+def keys_of(**changes: str) -> tuple[object, object]:
     sketch = parse(TEXT.format(**(SAME | changes)))
-    table = Likenesses(sketch)
+    table = StructuralKeys(sketch)
     first, second = (table.of(step) for step in sketch.steps)  # type: ignore[arg-type]
     return first, second
 
 
 def test_names_do_not_matter() -> None:
-    (one, tensors), (other, others) = likenesses()  # type: ignore[misc]
+    (one, tensors), (other, others) = keys_of()  # type: ignore[misc]
     assert one == other
     assert tensors == ("x", "a")
     assert others == ("a", "y")
@@ -59,5 +59,5 @@ def test_names_do_not_matter() -> None:
     ids=["number", "kind of number", "bound", "view", "one tensor for two"],
 )
 def test_what_differs_tells_apart(changes: dict[str, str]) -> None:
-    (one, _), (other, _) = likenesses(**changes)  # type: ignore[misc]
+    (one, _), (other, _) = keys_of(**changes)  # type: ignore[misc]
     assert one != other

@@ -33,8 +33,8 @@ def final_race(bench: Workbench, journal: Journal, tried: Sequence[Attempt], see
     racing = [holder, *others]
 
     def race() -> dict[str, Any]:
-        with Race(bench.judge, bench.task) as heat:
-            return {"places": [asdict(place) for place in heat.race([a.kernel.source for a in racing], FINAL)]}
+        with Race(bench.judge, bench.task) as running:
+            return {"places": [asdict(place) for place in running.race([a.kernel.source for a in racing], FINAL)]}
 
     places = bench.finding("final", {"kernels": [a.kernel.hash for a in racing]}, race)["places"]
     pace = places[0]["seconds"]

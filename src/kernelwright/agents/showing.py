@@ -49,7 +49,7 @@ def exists(seed: Attempt | None, best: Attempt | None, tried: Sequence[Attempt])
 def worth_showing(attempts: Sequence[Attempt], best: Attempt | None) -> str:
     """The most different designs and how they fared, and the variants by hand: what was tried must not be tried again."""
     designs = [a for a in attempts if a.sketch and not a.by_hand and a is not best and a.author != "builtin"]
-    unlike = sorted({a.sketch: a for a in designs}.values(), key=lambda a: (not a.verdict.ok, _likeness(a, best), a.number))
+    unlike = sorted({a.sketch: a for a in designs}.values(), key=lambda a: (not a.verdict.ok, _similarity(a, best), a.number))
     texts = [_designed(f"Design {a.design}, lowered by rule", a) for a in unlike[:SHOWN]]
     texts += [f"Design {a.design}, lowered by rule: {_short(a)}." for a in unlike[SHOWN:]]
     variants = [a for a in attempts if a.by_hand and a is not best]
@@ -83,7 +83,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= SAID else f"{text[:SAID]}\n… ({len(text) - SAID:,} characters left out)"
 
 
-def _likeness(attempt: Attempt, best: Attempt | None) -> float:
+def _similarity(attempt: Attempt, best: Attempt | None) -> float:
     if best is None:
         return 0.0
     lines = difflib.SequenceMatcher(None, attempt.sketch.splitlines(), best.sketch.splitlines(), autojunk=False)

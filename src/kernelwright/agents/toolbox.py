@@ -102,13 +102,13 @@ class Toolbox:
             return distil.failure(verdict, file.source)
         if best is None or best.verdict.timing is None:
             return "it is correct; there is no timed kernel to race it against"
-        rivals = [best.kernel, file]
+        contenders = [best.kernel, file]
 
         def race() -> dict[str, Any]:
-            with Race(self.bench.judge, self.bench.task) as heat:
-                return {"places": [asdict(place) for place in heat.race([one.source for one in rivals], STAGES)]}
+            with Race(self.bench.judge, self.bench.task) as running:
+                return {"places": [asdict(place) for place in running.race([one.source for one in contenders], STAGES)]}
 
-        first, second = self.bench.finding("tool race", {"kernels": [one.hash for one in rivals]}, race)["places"]
+        first, second = self.bench.finding("tool race", {"kernels": [one.hash for one in contenders]}, race)["places"]
         if not first["seconds"] or not second["seconds"]:
             return f"the race did not finish: {second['fault'] or first['fault'] or 'no time was measured'}"
         ratio = first["seconds"] / second["seconds"]

@@ -2,7 +2,7 @@
 
 1. `verify.py`     the orchestrator `Judge`; `session.py` its steps, `conversation.py` the exchange
                    with the two workers, `rejection.py` failures in words;
-2. `server.py`   starts the server process (`nursery.py`), which forks workers (`worker.py`, `family.py`);
+2. `server.py`   starts the server process (`workers/fork_server.py`), which forks workers (`worker.py`, `family.py`);
 3. `sandbox.py`    closes the candidate in (`landlock.py`, `seccomp.py`, `limits.py`, `system_calls.py`);
 4. `channel.py`, `bundle.py`  the bounded boundary between processes;
 5. `referee.py`    the trusted worker that draws inputs and compares (`inputs.py`, `numerics.py`, `nulls.py`, `regions.py`);

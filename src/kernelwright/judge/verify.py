@@ -60,7 +60,7 @@ class Judge:
         self._stages: dict[str, ForkServer] = {}
         self._flags: dict[str, tuple[str, ...]] = {}
         self.exclusive = Exclusive()
-        self._rivals = Baselines(self.server, self.threads, self.exclusive, kept=tasks_at_once + 1)
+        self._baselines = Baselines(self.server, self.threads, self.exclusive, kept=tasks_at_once + 1)
         self._target: Target | None = None
         self._streams: Streams | None = None
 
@@ -92,7 +92,7 @@ class Judge:
         setting = self._setting(dsl, target)
         if setting is None or setting.device:
             modes = (*(["compile"] if compile_contender else []), *contenders)
-            self._rivals.prepare(task, modes, setting.device if setting else "")
+            self._baselines.prepare(task, modes, setting.device if setting else "")
 
     def verify(
         self,
@@ -222,10 +222,10 @@ class Judge:
         assert session.referee is not None
         on = session.setting.targets[0] if session.setting else None
         device = session.setting.device if session.setting else ""
-        eager = self._rivals.eager(session.task, device)
+        eager = self._baselines.eager(session.task, device)
         others = {}
         for mode in (*(["compile"] if compile_contender else []), *contenders):
-            worker, warning = self._rivals.other(session.task, mode, device)
+            worker, warning = self._baselines.other(session.task, mode, device)
             if worker is None:
                 session.warnings.append(warning)
             else:
@@ -255,7 +255,7 @@ class Judge:
                 raise from_channel(error, session.candidate, "a timed call of forward", self.times.run) from error
             finally:
                 session.candidate.resume()
-                self._rivals.rest()
+                self._baselines.rest()
                 laps.end("clock")
         if on and before:
             session.warnings.append(f"{on.title} before the measurement: {before}; after it: {condition(on)}")

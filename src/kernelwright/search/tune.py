@@ -35,7 +35,7 @@ from kernelwright.target import Target
 
 BATCH = 5
 PATIENCE = 3
-"""Heats in a row without a gain, once all neighbours of the best were tried, after which a search has found what it will find."""
+"""Races in a row without a gain, once all neighbours of the best were tried, after which a search has found what it will find."""
 
 
 def tune(

@@ -12,10 +12,10 @@ from typing import Any
 
 from kernelwright.sketch import nodes
 
-Likeness = tuple[Any, ...]
+StructuralKey = tuple[Any, ...]
 
 
-class Likenesses:
+class StructuralKeys:
     """Compares kernels of a sketch, and of others with the same `numbers`. `special` tensors are told apart from others of the same
     shape. Equal parts get equal numbers, so expressions that share parts cost no more than what is written."""
 
@@ -27,7 +27,7 @@ class Likenesses:
         self.special = special
         self.numbers: dict[Any, int] = {} if numbers is None else numbers
 
-    def of(self, kernel: nodes.Kernel, seen: Mapping[str, nodes.Tensor] | None = None) -> tuple[Likeness, tuple[str, ...]]:
+    def of(self, kernel: nodes.Kernel, seen: Mapping[str, nodes.Tensor] | None = None) -> tuple[StructuralKey, tuple[str, ...]]:
         """The key of a kernel, and its tensors (views by the name of what they show) in the order that the key counts them. `seen`
         are tensors that this kernel sees otherwise than declared (anchor.py)."""
         reader = _Reader(self)
@@ -48,7 +48,7 @@ class Likenesses:
 class _Reader:
     """Walks one kernel, counting names in the order in which they are met."""
 
-    def __init__(self, table: Likenesses) -> None:
+    def __init__(self, table: StructuralKeys) -> None:
         self.table = table
         self.names: dict[str, int] = {}
         self.roots: dict[str, int] = {}

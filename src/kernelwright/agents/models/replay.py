@@ -57,7 +57,7 @@ class Replay:
         if not same_role:
             roles = ", ".join(sorted({other.role for other in self._asks})) or "nobody"
             return f"the recording has asks of {roles} only"
-        nearest = max(same_role, key=lambda other: _likeness(ask, other))
+        nearest = max(same_role, key=lambda other: _similarity(ask, other))
         now, then = ({**asdict(one), "seconds": None} for one in (ask, nearest))
         field = next(name for name in now if now[name] != then[name])
         if field not in ("system", "user"):
@@ -95,7 +95,7 @@ def _around(line: str, other: str) -> str:
     return line[start : start + SHOWN]
 
 
-def _likeness(ask: Ask, other: Ask) -> tuple[int, float]:
+def _similarity(ask: Ask, other: Ask) -> tuple[int, float]:
     """Equal fields first, then how alike the words are."""
     a, b = asdict(ask), asdict(other)
     words = difflib.SequenceMatcher(None, ask.user.splitlines(), other.user.splitlines(), autojunk=False)

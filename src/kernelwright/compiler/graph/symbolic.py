@@ -112,11 +112,11 @@ class Size(int if TYPE_CHECKING else object):  # type: ignore[misc]
 
     # ---- arithmetic
 
-    def _with(self, op: str, other: object, *, turned: bool = False) -> int:
+    def _with(self, op: str, other: object, *, swapped: bool = False) -> int:
         if not isinstance(other, int | Size):
             self._refuse()
         right = other.poly if isinstance(other, Size) else poly(int(other))
-        left, right = (right, self.poly) if turned else (self.poly, right)
+        left, right = (right, self.poly) if swapped else (self.poly, right)
         return sized(OWN.simplified(OWN.combine(op, left, right)), self.region)
 
     def __add__(self, other: int) -> int:
@@ -129,7 +129,7 @@ class Size(int if TYPE_CHECKING else object):  # type: ignore[misc]
         return self._with("-", other)
 
     def __rsub__(self, other: int) -> int:
-        return self._with("-", other, turned=True)
+        return self._with("-", other, swapped=True)
 
     def __mul__(self, other: int) -> int:
         return self._with("*", other)
@@ -141,13 +141,13 @@ class Size(int if TYPE_CHECKING else object):  # type: ignore[misc]
         return self._with("//", other)
 
     def __rfloordiv__(self, other: int) -> int:
-        return self._with("//", other, turned=True)
+        return self._with("//", other, swapped=True)
 
     def __mod__(self, other: int) -> int:
         return self._with("%", other)
 
     def __rmod__(self, other: int) -> int:
-        return self._with("%", other, turned=True)
+        return self._with("%", other, swapped=True)
 
     def __divmod__(self, other: int) -> tuple[int, int]:
         return self._with("//", other), self._with("%", other)

@@ -28,7 +28,7 @@ from kernelwright.compiler.schedule.waste import refuse_waste
 from kernelwright.core.errors import UnsupportedOperator
 from kernelwright.sketch import nodes
 from kernelwright.sketch.nodes import At, Int, Sym, Tensor
-from kernelwright.sketch.structure import Likenesses
+from kernelwright.sketch.structure import StructuralKeys
 from kernelwright.target import Capabilities
 
 SPARE = 3
@@ -51,8 +51,8 @@ def assemble(
     best.notes[:0] = notes
     made = [(_sketch(best, name, doc), best)]
     numbers: dict[Any, int] = {}
-    known = {_likeness(made[0][0], numbers)}
-    for choices, what in [*(_spending(best.offered) if limit > SPARE else ()), *_others(best.offered)]:
+    known = {_structure(made[0][0], numbers)}
+    for choices, what in [*(_spending(best.candidate_costs) if limit > SPARE else ()), *_others(best.candidate_costs)]:
         if len(made) >= limit or time.monotonic() - started > seconds:
             break
         try:
@@ -60,41 +60,41 @@ def assemble(
         except UnsupportedOperator:  # only this choice: the best guess stands
             continue
         sketch = _sketch(other, name, doc)
-        likeness = _likeness(sketch, numbers)
-        if likeness not in known:
-            known.add(likeness)
+        structure = _structure(sketch, numbers)
+        if structure not in known:
+            known.add(structure)
             other.notes[:0] = notes
             other.notes.append(what)
             made.append((sketch, other))
     return made
 
 
-def _spending(offered: dict[str, list[CandidateCost]]) -> Iterator[tuple[dict[str, int], str]]:
+def _spending(candidate_costs: dict[str, list[CandidateCost]]) -> Iterator[tuple[dict[str, int], str]]:
     """The choices that spend something for speed, in all problems that have one: each kind of spending for itself, then all."""
-    prices = sorted({offer.price for offers in offered.values() for offer in offers} - {""})
-    for spent in [[price] for price in prices] + ([prices] if len(prices) > 1 else []):
+    kinds = sorted({candidate.spends for candidates in candidate_costs.values() for candidate in candidates} - {""})
+    for spent in [[kind] for kind in kinds] + ([kinds] if len(kinds) > 1 else []):
         picks = {
-            problem: next((at for price in spent for at, offer in enumerate(offers) if offer.price == price), 0)
-            for problem, offers in offered.items()
+            problem: next((at for kind in spent for at, candidate in enumerate(candidates) if candidate.spends == kind), 0)
+            for problem, candidates in candidate_costs.items()
         }
         yield {problem: pick for problem, pick in picks.items() if pick}, f"spends {' and '.join(spent)} for speed"
 
 
-def _others(offered: dict[str, list[CandidateCost]]) -> Iterator[tuple[dict[str, int], str]]:
+def _others(candidate_costs: dict[str, list[CandidateCost]]) -> Iterator[tuple[dict[str, int], str]]:
     """Every choice but the first of each problem, cheapest first."""
     dearer = sorted(
-        (offer.cost - offers[0].cost, problem, pick)
-        for problem, offers in offered.items()
-        for pick, offer in enumerate(offers)
+        (candidate.cost - candidates[0].cost, problem, pick)
+        for problem, candidates in candidate_costs.items()
+        for pick, candidate in enumerate(candidates)
         if pick
     )
     for _, problem, pick in dearer:
-        yield {problem: pick}, f"choice {pick + 1} of {len(offered[problem])} for {problem.partition('(')[0]}"
+        yield {problem: pick}, f"choice {pick + 1} of {len(candidate_costs[problem])} for {problem.partition('(')[0]}"
 
 
-def _likeness(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:
+def _structure(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:
     """Equal for sketches whose steps are the same but for names."""
-    table = Likenesses(sketch, numbers=numbers)
+    table = StructuralKeys(sketch, numbers=numbers)
     return tuple(repr(step) if isinstance(step, nodes.LibraryCall) else table.of(step)[0] for step in sketch.steps)
 
 

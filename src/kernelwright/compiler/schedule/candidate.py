@@ -29,15 +29,15 @@ epilogue that reduces the channels of a convolution must get all of them, and no
 
 @dataclass(frozen=True)
 class ScheduleCandidate:
-    """A part of a sketch made by a family: declarations it needs, its kernels in order, and the seconds it should take. Some have
-    another `price` than time, memory or rounding: these are never the first choice, but a search may take them."""
+    """A part of a sketch made by a family: declarations it needs, its kernels in order, and the seconds it should take. Some
+    spend memory or rounding to save time (`spends`): these are never the first choice, but a search may take them."""
 
     kernels: tuple[nodes.Kernel, ...]
     tensors: tuple[nodes.Tensor, ...] = ()
     tunables: tuple[nodes.Tunable, ...] = ()
     cost: float = 0.0
     notes: tuple[str, ...] = ()
-    price: str = ""
+    spends: str = ""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class CandidateCost:
     """A piece as whoever chooses sees it; of a problem that comes up several times, all of them together."""
 
     cost: float = 0.0
-    price: str = ""
+    spends: str = ""
 
     def joined(self, cost: float) -> CandidateCost:
-        return CandidateCost(self.cost + cost, self.price)
+        return CandidateCost(self.cost + cost, self.spends)

@@ -59,7 +59,7 @@ class Finished:
     steps: list[nodes.Kernel | nodes.LibraryCall]
     tunables: list[nodes.Tunable]
     notes: list[str]
-    offered: dict[str, list[CandidateCost]]
+    candidate_costs: dict[str, list[CandidateCost]]
     newly_prepared: set[str]
     cost: float
 
@@ -94,7 +94,15 @@ class Partitioner:
     def _partitioned(self, choices: dict[str, int]) -> SketchBuilder:
         for _ in range(ATTEMPTS):
             builder = replace(
-                self.base, choices=choices, offered={}, placed={}, steps=[], tunables=[], notes=[], prepared=set(), cost=0.0
+                self.base,
+                choices=choices,
+                candidate_costs={},
+                placed={},
+                steps=[],
+                tunables=[],
+                notes=[],
+                prepared=set(),
+                cost=0.0,
             )
             missing = self._attempt(builder)
             if not missing:
@@ -141,12 +149,12 @@ class Partitioner:
     def _make(
         self, builder: SketchBuilder, root: v.Value, contraction: v.Contraction | None, together: list[v.Value], cone: dict[int, str | None]
     ) -> Finished:  # fmt: skip
-        own = replace(builder, offered={}, steps=[], tunables=[], notes=[], prepared=set(builder.prepared), cost=0.0)
+        own = replace(builder, candidate_costs={}, steps=[], tunables=[], notes=[], prepared=set(builder.prepared), cost=0.0)
         made = self.make_root(own, root, contraction, together)
         return Finished(
             cone, frozenset(_prepared(builder, cone)), contraction, tuple(map(id, together)),
-            {key: builder.choices.get(key, 0) for key in own.offered}, made, own.steps, own.tunables, own.notes, own.offered,
-            own.prepared - builder.prepared, own.cost,
+            {key: builder.choices.get(key, 0) for key in own.candidate_costs}, made, own.steps, own.tunables, own.notes,
+            own.candidate_costs, own.prepared - builder.prepared, own.cost,
         )  # fmt: skip
 
     def _plan(self) -> Plan:
@@ -212,9 +220,9 @@ def _add(builder: SketchBuilder, part: Finished) -> None:
     builder.notes += part.notes
     builder.prepared |= part.newly_prepared
     builder.cost += part.cost
-    for key, offers in part.offered.items():
-        before = builder.offered.get(key, [CandidateCost(0.0, offer.price) for offer in offers])
-        builder.offered[key] = [a.joined(b.cost) for a, b in zip(before, offers, strict=False)]
+    for key, candidates in part.candidate_costs.items():
+        before = builder.candidate_costs.get(key, [CandidateCost(0.0, candidate.spends) for candidate in candidates])
+        builder.candidate_costs[key] = [a.joined(b.cost) for a, b in zip(before, candidates, strict=False)]
 
 
 def _cone(roots: list[v.Value], placed: dict[int, str]) -> dict[int, str | None]:

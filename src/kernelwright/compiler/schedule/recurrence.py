@@ -65,8 +65,8 @@ def step_through_time(
     sums: list[Tile] = []
     for gate in range(gates):
         region = (at(gate), span(j, together), span(0, hidden), span(0, panel))
-        turned = nodes.Permute(nodes.Load(panels, region, pad), (1, 0, 2))
-        weights = bound("weights", nodes.Reshape(turned, ints(hidden, together * panel)))
+        transposed = nodes.Permute(nodes.Load(panels, region, pad), (1, 0, 2))
+        weights = bound("weights", nodes.Reshape(transposed, ints(hidden, together * panel)))
         sums.append(bound("product", Gemm(before, weights)))
     inputs = [bound("given", load_given((at(t), here, at(gate), units), pad)) for gate in range(gates)]
     biases = [bound("bias", nodes.Unsqueeze(load_bias((at(g), units), pad), 0)) for g in range(gates)] if load_bias else []

@@ -23,13 +23,13 @@ from kernelwright.target import Capabilities
 @dataclass
 class SketchBuilder:
     """The sketch in the making. `placed` maps values to the tensors that hold them. `choices` says which of its family's pieces a
-    contraction takes, by its problem (the first where it says nothing); `offered` are all pieces' costs, for each
+    contraction takes, by its problem (the first where it says nothing); `candidate_costs` are all pieces' costs, for each
     contraction with that problem added up. `copies_fit` says whether there is memory to keep rearranged weights (memory.py)."""
 
     captured: Captured
     capabilities: Capabilities
     choices: dict[str, int] = field(default_factory=dict)
-    offered: dict[str, list[CandidateCost]] = field(default_factory=dict)
+    candidate_costs: dict[str, list[CandidateCost]] = field(default_factory=dict)
     names: Names = field(default_factory=Names)
     tensors: list[Tensor] = field(default_factory=list)
     views: dict[tuple[str, tuple[Extent, ...]], str] = field(default_factory=dict)

@@ -213,11 +213,11 @@ def _registers(elements: int, kind: str) -> int:
 def _places(role: str, shape: tuple[int, int, int], kind: str) -> Iterator[_Place]:
     """The registers of a fragment in order, as `mma.sync` has them: (row, column) of the matrix as it is written."""
     m, n, k = shape
-    turned = m == 8 and n == 32
-    part = {"a": "b", "b": "a"}.get(role, role) if turned else role
+    transposed = m == 8 and n == 32
+    part = {"a": "b", "b": "a"}.get(role, role) if transposed else role
     rows = 8 if kind == "f64" and k == 4 else 16
     run = max(1, 4 // _BYTES[kind])
-    tall, wide = (1, 1) if rows == 8 else ((2, 1) if turned else (m // 16, n // 8))
+    tall, wide = (1, 1) if rows == 8 else ((2, 1) if transposed else (m // 16, n // 8))
     for place, tile in (
         (p, t) for t in range({"a": tall, "b": wide}.get(part, tall * wide)) for p in _tile(part, rows, k, kind, run)
     ):
@@ -225,7 +225,7 @@ def _places(role: str, shape: tuple[int, int, int], kind: str) -> Iterator[_Plac
         right = 8 * (tile if part == "b" else tile % wide if part in "cd" else 0)
         first = (place.first[0], place.first[1], place.first[2] + down)
         second = (place.second[0], place.second[1], place.second[2] + right)
-        yield _Place(second, first, 1 - place.along) if turned else _Place(first, second, place.along)
+        yield _Place(second, first, 1 - place.along) if transposed else _Place(first, second, place.along)
 
 
 def _tile(part: str, rows: int, k: int, kind: str, run: int) -> Iterator[_Place]:

@@ -1,5 +1,5 @@
 """A trusted contender's process: runs the reference itself, eager, under torch.compile or as a plug-in does, so that a
-kernel has a rival to race.
+kernel has a baseline to race.
 
 In (requests, one at a time): `open` {path, source, class_name, mode, init_seed, threads, device}; `compile`, which calls
 it twice on inputs of its own drawing and so compiles it; then the stopwatch's `time_*` messages. Out: replies with `ok`.
@@ -28,7 +28,7 @@ from kernelwright.workers.channel import Channel, ChannelClosed, Message, close_
 _no_grad = torch.no_grad
 
 
-class Rival:
+class Baseline:
     """The reference, constructed and callable like a kernel."""
 
     def __init__(self) -> None:
@@ -106,7 +106,7 @@ def _prepare_compiler(folder: Path) -> None:
 
 def serve(channel: Channel) -> None:
     """Entry of the process: answer until the parent is gone."""
-    rival = Rival()
+    baseline = Baseline()
     while True:
         try:
             message, fds = channel.receive(None)
@@ -114,7 +114,7 @@ def serve(channel: Channel) -> None:
             return
         sent: list[int] = []
         try:
-            reply, sent = rival.answer(message, fds)
+            reply, sent = baseline.answer(message, fds)
         except Exception as error:
             reply = {"ok": False, "error": f"{type(error).__name__}: {str(error)[:500]}"}
         try:

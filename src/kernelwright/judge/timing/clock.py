@@ -285,10 +285,10 @@ class _Race:
     def _tight(self, rounds: int) -> bool:
         return rounds >= 12 and self.ratio("eager").half_width < ENOUGH
 
-    def ratio(self, rival: str) -> Interval:
-        """How many times faster the candidate is than a rival, paired by rounds."""
-        times = [block.seconds for block in self.contenders[rival].blocks]
-        if rival == "eager" and self.eager_again:
+    def ratio(self, contender: str) -> Interval:
+        """How many times faster the candidate is than a contender, paired by rounds."""
+        times = [block.seconds for block in self.contenders[contender].blocks]
+        if contender == "eager" and self.eager_again:
             times = [(a + b.seconds) / 2 for a, b in zip(times, self.eager_again, strict=True)]
         return paired_ratio(times, self.candidate_seconds())
 
@@ -302,7 +302,7 @@ class _Race:
             beside = 0.0
         return [(max(block.claimed, block.wall - allowance) + beside) / block.calls for block in candidate.blocks]
 
-    def _rival(self, name: str) -> Rival:
+    def _other(self, name: str) -> Rival:
         ratio = self.ratio(name)
         ms = median(block.seconds for block in self.contenders[name].blocks) * 1e3
         return Rival(name=name, ms=ms, speedup=ratio.middle, speedup_low=ratio.low, speedup_high=ratio.high)
@@ -333,7 +333,7 @@ class _Race:
             bandwidth_gb_s=limit.bandwidth / 1e9 if limit.seconds else None,
             kernel_mb=_megabytes(self.needs.get("candidate"), weights),
             eager_mb=_megabytes(self.needs.get("eager"), weights),
-            rivals=tuple(self._rival(name) for name in self.contenders if name not in ("candidate", "eager", "compiled")),
+            rivals=tuple(self._other(name) for name in self.contenders if name not in ("candidate", "eager", "compiled")),
             noise=noise,
             rounds=len(candidate),
             threads=threads,

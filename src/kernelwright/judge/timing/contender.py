@@ -2,7 +2,7 @@
 
 A contender sends the stopwatch's messages (stopwatch.py), holds each claim against the parent's own wall clock, and looks at the
 process's CPU time in windows in which an honest kernel is idle. While another contender runs, this one is stopped (SIGSTOP): nobody
-can disturb a rival, and threads that spin after a parallel region cost nothing.
+can disturb another, and threads that spin after a parallel region cost nothing.
 """
 
 from __future__ import annotations

@@ -44,10 +44,10 @@ GEMMS = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "turned", "dtype"), GEMMS)
-def test_products(shape: tuple[int, int, int], turned: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize(("shape", "layout", "dtype"), GEMMS)
+def test_products(shape: tuple[int, int, int], layout: str, dtype: torch.dtype) -> None:
     m, n, k = shape
-    turn_a, turn_b = (letter == "t" for letter in turned)
+    turn_a, turn_b = (letter == "t" for letter in layout)
     a = (torch.randn((k, m) if turn_a else (m, k)) * 5).to(dtype)
     b = (torch.randn((n, k) if turn_b else (k, n)) * 5).to(dtype)
     expected = (a.T if turn_a else a).double() @ (b.T if turn_b else b).double()

@@ -28,11 +28,11 @@ def agree(sketches: list[Sketch], a: torch.Tensor, b: torch.Tensor, expected: to
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("turned", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("constant", [False, True])
-def test_all_layouts(shape: tuple[int, int, int], turned: str, constant: bool) -> None:
+def test_all_layouts(shape: tuple[int, int, int], layout: str, constant: bool) -> None:
     m, n, k = shape
-    turn_a, turn_b = (letter == "t" for letter in turned)
+    turn_a, turn_b = (letter == "t" for letter in layout)
     a = torch.randn((k, m) if turn_a else (m, k))
     b = torch.randn((n, k) if turn_b else (k, n))
     expected = (a.T if turn_a else a) @ (b.T if turn_b else b)

@@ -16,9 +16,9 @@ def strassen(sketches: list[Sketch]) -> list[Sketch]:
 
 
 @pytest.mark.parametrize(("m", "n", "k"), [(192, 256, 200), (240, 192, 1032), (1000, 320, 192)])
-@pytest.mark.parametrize("turned", ["nn", "nt", "tn"])
-def test_agrees_with_torch(m: int, n: int, k: int, turned: str) -> None:
-    turn_a, turn_b = (letter == "t" for letter in turned)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn"])
+def test_agrees_with_torch(m: int, n: int, k: int, layout: str) -> None:
+    turn_a, turn_b = (letter == "t" for letter in layout)
     a, b = torch.randn((k, m) if turn_a else (m, k)), torch.randn((n, k) if turn_b else (k, n))
     first, *others = gemm_sketches(a, b, turn_a=turn_a, turn_b=turn_b, constant=True, relu=True)
     assert not strassen([first])

@@ -30,7 +30,7 @@ from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
 from kernelwright.sketch.index import from_index, poly
-from kernelwright.sketch.structure import Likeness, Likenesses
+from kernelwright.sketch.structure import StructuralKey, StructuralKeys
 
 DEFAULT = CodegenOptions()
 
@@ -62,8 +62,8 @@ def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source
     dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
     streamed = _streamed(sketch, options.stream_bytes)
     declared = {t.name: t for t in sketch.tensors}
-    likenesses = Likenesses(sketch, frozenset(streamed))
-    written: dict[Likeness, tuple[str, tuple[int, ...]]] = {}
+    keys = StructuralKeys(sketch, frozenset(streamed))
+    written: dict[StructuralKey, tuple[str, tuple[int, ...]]] = {}
     alive: dict[str, tuple[int, int]] = {}
 
     def flush() -> None:
@@ -82,15 +82,15 @@ def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source
         if group and group[-1].once != step.once:
             flush()
         kernel, seen, offsets = anchored(step, declared) if len(sketch.steps) >= MANY_STEPS else (step, {}, {})
-        likeness, tensors = likenesses.of(kernel, seen)
-        if likeness not in written:  # blocks of a network repeat: one function, called with other tensors
+        structure, tensors = keys.of(kernel, seen)
+        if structure not in written:  # blocks of a network repeat: one function, called with other tensors
             own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
             text, used = _function(own, kernel, () if step.once else dynamic, streamed, options)
             functions.append(text)
-            written[likeness] = (c_name(step.name), tuple(tensors.index(name) for name in used))
-        name, places = written[likeness]
+            written[structure] = (c_name(step.name), tuple(tensors.index(name) for name in used))
+        name, places = written[structure]
         alive |= {tensor: (alive.get(tensor, (number,))[0], number) for tensor in tensors}
-        moved = {likenesses.root(view): offset for view, offset in offsets.items()}
+        moved = {keys.root(view): offset for view, offset in offsets.items()}
         group.append(Call(name, tuple((tensors[k], moved.get(tensors[k], 0)) for k in places), step.once))
     flush()
     body = "\n".join(functions)

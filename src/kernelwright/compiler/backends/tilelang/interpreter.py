@@ -424,7 +424,7 @@ class Program(TileOps):
             return lambda: slots[place].store([run() for run in runs], value.run(), state.mask)
         # From the order of lanes to the order of the buffer's axes.
         order = [sorted((lane.axis for lane in lanes), reverse=True).index(lane.axis) for lane in lanes]
-        turned = order != sorted(order)
+        transposed = order != sorted(order)
 
         def run() -> None:
             buffer = slots[place]
@@ -436,7 +436,7 @@ class Program(TileOps):
                     part = buffer.data[box]
                     if isinstance(given, np.ndarray) and given.ndim:
                         given = given[..., 0] if whole else given
-                        if turned:
+                        if transposed:
                             sizes = [0] * len(lanes)
                             for axis, size in zip(order, part.shape, strict=True):
                                 sizes[axis] = size

@@ -166,14 +166,14 @@ class Program(Elements):
         close = self.walks([inner] if inner and self.out.dims[inner].walk == "loop" else [])
         if cores:
             sides = (a, "left", (rows, inner), (*batch, rows, inner)), (b, "right", (inner, columns), (*batch, inner, columns))
-            (left, low_left, turned_left), (right, low_right, turned_right) = (
+            (left, low_left, transposed_left), (right, low_right, transposed_right) = (
                 self._operand_tile(*side, inner) for side in sides
             )
-            turned = (", transpose_A=True" if turned_left else "") + (", transpose_B=True" if turned_right else "")
+            transposed = (", transpose_A=True" if transposed_left else "") + (", transpose_B=True" if transposed_right else "")
             if a.dtype is DType.f32:
-                self.out.line(f"T.gemm({low_left}, {right}, {acc}{turned})")
-                self.out.line(f"T.gemm({left}, {low_right}, {acc}{turned})")
-            self.out.line(f"T.gemm({left}, {right}, {acc}{turned})")
+                self.out.line(f"T.gemm({low_left}, {right}, {acc}{transposed})")
+                self.out.line(f"T.gemm({left}, {low_right}, {acc}{transposed})")
+            self.out.line(f"T.gemm({left}, {right}, {acc}{transposed})")
         else:
             self._multiply(value, acc, axes, dims, inner)
         close()

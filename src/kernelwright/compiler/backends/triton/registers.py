@@ -210,14 +210,14 @@ class Registers(Elements):
         expr = self._guarded(expr, [own], start, value.dtype)
         place = dims.index(own)
         text = self.out.filled(expr, dims)
-        turned = ", reverse=True" if reverse else ""
+        direction = ", reverse=True" if reverse else ""
         if op == "sum":
-            text = f"tl.cumsum({text}, axis={place}{turned})"
+            text = f"tl.cumsum({text}, axis={place}{direction})"
         elif op == "prod":
-            text = f"tl.cumprod({text}, axis={place}{turned})"
+            text = f"tl.cumprod({text}, axis={place}{direction})"
         else:
             function = "_log_sum_exp" if op == "logsumexp" else f"_{op}imum"
-            text = f"tl.associative_scan({text}, {place}, {function}{turned})"
+            text = f"tl.associative_scan({text}, {place}, {function}{direction})"
         return self._keep(f"({text}).to({op_table.TYPE[value.dtype]})", value, axes, dims)
 
     def _chosen(self, expr: Expr, test: Poly, start: float | int | bool, dtype: DType) -> Expr:

@@ -17,7 +17,7 @@ from kernelwright.compiler.lower.module_file.values import library_call, number,
 from kernelwright.compiler.lower.module_file.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import symbols
-from kernelwright.sketch.structure import Likenesses
+from kernelwright.sketch.structure import StructuralKeys
 
 
 def attributes(sketch: nodes.Sketch, holder: str = "self", device: str = "") -> list[str]:
@@ -38,21 +38,21 @@ def attributes(sketch: nodes.Sketch, holder: str = "self", device: str = "") -> 
 
 def preparation(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...]:
     """What is made once, and of what: equal for sketches (with the same `numbers`) that can share it."""
-    table, made = Likenesses(sketch, numbers=numbers), _made_once(sketch)
+    table, made = StructuralKeys(sketch, numbers=numbers), _made_once(sketch)
     tensors, values = {t.name: t for t in sketch.tensors}, dict(sketch.constants)
     found = []
     for step in sketch.steps:
         if isinstance(step, nodes.Kernel) and step.once:
-            likeness, names = table.of(step)
+            structure, names = table.of(step)
             roles = [(tensors[name].role, made.get(name, tensors[name].source)) for name in names]
             given = [values.get(tensors[name].source) for name in names if tensors[name].role == "constant"]
-            found.append((likeness, tuple(roles), tuple(given)))
+            found.append((structure, tuple(roles), tuple(given)))
     return tuple(found), sketch.sizes, sketch.tunables
 
 
 def _made_once(sketch: nodes.Sketch) -> dict[str, str]:
     """Attributes for the tensors that are made once: counted as they are met, because sketches for other shapes name them otherwise."""
-    table, roles = Likenesses(sketch), {t.name: t.role for t in sketch.tensors}
+    table, roles = StructuralKeys(sketch), {t.name: t.role for t in sketch.tensors}
     once = [step for step in sketch.steps if isinstance(step, nodes.Kernel) and step.once]
     names = dict.fromkeys(name for step in once for name in table.of(step)[1] if roles[name] in ("temp", "output"))
     return {name: f"made_{number}" for number, name in enumerate(names)}

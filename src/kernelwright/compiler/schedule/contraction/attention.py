@@ -1,8 +1,8 @@
 """Scaled dot-product attention with a running softmax: scores never leave the caches.
 
-The tiles are turned: a column is a query. Scores are [positions, queries] = key @ query^T, the output is [value depth, queries]
+The tiles are transposed: a column is a query. Scores are [positions, queries] = key @ query^T, the output is [value depth, queries]
 = value^T @ p. So the maximum and the sum of the softmax run down the columns (every lane its own query, no sums across lanes),
-keys and values are used as they lie in memory, and only the query tile is turned, once.
+keys and values are used as they lie in memory, and only the query tile is transposed, once.
 
   running   blocks of positions with a running maximum and sum (queries in tiles)
   decode    few queries: whole rows of scores, keys and values read once
@@ -150,13 +150,13 @@ class _Attention:
         q, j = self.names.fresh("q"), self.names.fresh("j")
         body: list[Statement] = []
         query = self.load_q((*self.where, at(self.head), span(q, wide), span(0, p.depth)))
-        turned = self.let(body, "query")(Binary("mul", Permute(query, (1, 0)), Number(p.factor)))
+        transposed = self.let(body, "query")(Binary("mul", Permute(query, (1, 0)), Number(p.factor)))
         top = self.let(body, "top")(Full(ints(1, wide), -INFINITY, p.dtype))
         total = self.let(body, "total")(Full(ints(1, wide), 0.0, p.dtype))
         acc = self.let(body, "acc")(accumulator(p.dtype, p.value_depth, wide))
         step: list[Statement] = []
         key = self.let(step, "key")(self.load_k((*self.where, self.kv, span(j, tall), span(0, p.depth))))
-        score = self.let(step, "score")(Gemm(key, turned))
+        score = self.let(step, "score")(Gemm(key, transposed))
         score = self.masked(step, score, q, wide, j, tall)
         higher = self.let(step, "higher")(Binary("maximum", top, Reduce("max", score, (0,))))
         base = higher

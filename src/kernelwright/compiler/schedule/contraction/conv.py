@@ -65,7 +65,7 @@ def lower_conv(
     made.sort(key=lambda item: item[0].cost)
     family = made[0][1]
     rough = None if not fixed else lower_winograd(problem, lines, load_x, load_w, finish, names, machine, whole, columns=4)
-    others = [replace(rough, price="rounding")] if rough is not None else []
+    others = [replace(rough, spends="rounding")] if rough is not None else []
     for grain, what in GRAINS.items() if machine.vectors else ():
         piece = family(replace(machine, grain=grain))
         note = f"convolution {problem.channels} -> {problem.out_channels}: {what} tiles"

@@ -1,7 +1,7 @@
 """Matrix products: several schedules for one problem, best first.
 
   tiled     parallel over output tiles, a loop over blocks of k inside: the general case
-  exchanged the same for B^T A^T, turned at the end: where both lie along k, only the operand on the right must be rearranged
+  exchanged the same for B^T A^T, transposed at the end: where both lie along k, only the operand on the right must be rearranged
   streamed  few rows (or columns): the large operand is read once, in the order it lies in memory
   dots      few rows against an operand that is contiguous along k: one dot product for each output
   split     a small output with a long k: blocks of k in parallel into partial sums, which a second kernel adds
@@ -75,7 +75,7 @@ class Columns:
     tensors: tuple[Tensor, ...] = ()
 
 
-def _turned(tile: Tile) -> Tile:
+def _transposed(tile: Tile) -> Tile:
     """A tile seen from the other side."""
     return tile.x if isinstance(tile, nodes.Permute) and tile.order == (1, 0) else nodes.Permute(tile, (1, 0))
 
@@ -98,7 +98,7 @@ class _Gemm:
 
     @property
     def exchangeable(self) -> bool:
-        """Whether a core with vectors may as well compute the turned product: rows of both operands are sums' terms side by side."""
+        """Whether a core with vectors may as well compute the transposed product: rows of both operands are sums' terms side by side."""
         p = self.p
         plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.a_inner == p.b_inner == "k"
         return plain and p.k > 0 and self.machine.vectors and not self.panelled
@@ -134,7 +134,7 @@ class _Gemm:
         best = min(family.pieces(), key=lambda piece: piece.cost)
         copies = [tensor for kernel in best.kernels if kernel.once for tensor in best.tensors]
         note = f"product {p.m} x {p.k} x {p.n}: keeps a packed copy of its parameters, {p.k * p.n * p.dtype.size / 1e6:.1f} MB"
-        return [replace(best, cost=max(best.cost, at_least), notes=(note,), price="memory")] if copies else []
+        return [replace(best, cost=max(best.cost, at_least), notes=(note,), spends="memory")] if copies else []
 
     def other_tiles(self, at_least: float) -> list[ScheduleCandidate]:
         """The tiled schedule with finer tiles and with shorter blocks of k, for a search that measures: what the caches of a
@@ -310,27 +310,27 @@ class _Gemm:
         return replace(piece, cost=piece.cost + turning)
 
     def _exchange(self) -> _Gemm:
-        """The same product with its operands exchanged and the output turned back."""
+        """The same product with its operands exchanged and the output transposed back."""
         p = self.exact
-        turned = replace(
+        transposed = replace(
             p, m=p.n, n=p.m, a_inner="k" if p.b_inner == "k" else "m", b_inner="k" if p.a_inner == "k" else "n",
             a_constant=p.b_constant, b_constant=p.a_constant,
         )  # fmt: skip
 
         def load_a(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
             *where, m, k = axes
-            return _turned(self.load_b((*where, k, m), pad))
+            return _transposed(self.load_b((*where, k, m), pad))
 
         def load_b(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
             *where, k, m = axes
-            return _turned(self.load_a((*where, m, k), pad))
+            return _transposed(self.load_a((*where, m, k), pad))
 
         def finish(tile: Tile, axes: tuple[nodes.Axis, ...]) -> list[Statement]:
             *where, n, m = axes
-            back, name = self.bound(_turned(tile), "sums")
+            back, name = self.bound(_transposed(tile), "sums")
             return [back, *self.finish(name, (*where, m, n))]
 
-        return _Gemm(turned, load_a, load_b, finish, self.names, self.machine)
+        return _Gemm(transposed, load_a, load_b, finish, self.names, self.machine)
 
     @staticmethod
     def efficiency(tall: int, wide: int) -> float:
@@ -362,15 +362,15 @@ class _Gemm:
 
     @property
     def turns_b(self) -> bool:
-        """Whether a constant B that lies along k is turned once."""
+        """Whether a constant B that lies along k is transposed once."""
         return self.p.b_constant and self.p.b_inner == "k" and (self.p.keeps_b or not self.machine.vectors)
 
     def arranged(self) -> tuple[tuple[Kernel, ...], tuple[Tensor, ...], Prologue]:
-        """A constant B that lies along k is turned once, so that the products read it along n."""
+        """A constant B that lies along k is transposed once, so that the products read it along n."""
         p = self.p
         if not self.turns_b or p.k == 0:
             return (), (), self.load_b
-        name = self.names.fresh("b_turned")
+        name = self.names.fresh("b_transposed")
         batch, where = self.batch_axes()
         k, j = self.names.fresh("k"), self.names.fresh("j")
         deep, wide = block(p.k, 64), block(p.n, 64)
@@ -413,8 +413,8 @@ class _Gemm:
         batch, where = self.batch_axes()
         i, j = self.names.fresh("i"), self.names.fresh("j")
         a, a_name = self.bound(self.wide(self.load_a((*where, at(i), span(0, p.k)))), "a_row")
-        turned = nodes.Permute(self.wide(self.load_b((*where, span(0, p.k), span(j, wide)))), (1, 0))
-        total, total_name = self.bound(Reduce("sum", Binary("mul", turned, nodes.Unsqueeze(a_name, 0)), (1,)), "total")
+        transposed = nodes.Permute(self.wide(self.load_b((*where, span(0, p.k), span(j, wide)))), (1, 0))
+        total, total_name = self.bound(Reduce("sum", Binary("mul", transposed, nodes.Unsqueeze(a_name, 0)), (1,)), "total")
         out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
         body = [a, total, out, *self.finish(out_name, (*where, at(i), span(j, wide)))]
         nest = loop("parallel", j, 0, p.n, wide, [loop("range", i, 0, p.m, 1, body)])

@@ -59,8 +59,8 @@ def lower_contraction(builder: SketchBuilder, contraction: v.Contraction, end: v
         pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], mask, finish, builder.names, machine)
     key = repr(problem)
     piece = pieces[min(builder.choices.get(key, 0), len(pieces) - 1)]
-    before = builder.offered.get(key, [CandidateCost(0.0, other.price) for other in pieces])
-    builder.offered[key] = [offer.joined(other.cost) for offer, other in zip(before, pieces, strict=False)]
+    before = builder.candidate_costs.get(key, [CandidateCost(0.0, other.spends) for other in pieces])
+    builder.candidate_costs[key] = [candidate.joined(other.cost) for candidate, other in zip(before, pieces, strict=False)]
     builder.tensors += piece.tensors
     builder.tunables += piece.tunables
     builder.steps += piece.kernels

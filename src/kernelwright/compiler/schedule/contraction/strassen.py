@@ -6,7 +6,7 @@ seven products, so that the four quarters of its output are put together while t
 any other tile. One level only: 256 x 1024 x 768 takes 1.76 ms where eight products take 1.88 (Zen 4, two threads); two were not tried.
 
 Errors are about twice those of the plain product (1.8 to 2.1 times at three sizes). Such a piece is therefore never the first choice
-(`price`).
+(`spends`).
 
 In: a GemmProblem, loaders, the epilogue. Out: a ScheduleCandidate, or None where halves do not come out even.
 """
@@ -86,7 +86,7 @@ class _Strassen:
         tensor = Tensor(panels, ints(PRODUCTS, self.n // PANEL, self.k, PANEL), self.p.dtype, "temp")
         cost = PRODUCTS / 8 * self.p.flops / (0.8 * self.machine.peak)
         note = f"product {self.p.m} x {self.p.k} x {self.p.n}: seven products of halves instead of eight (Strassen)"
-        return ScheduleCandidate(kernels, (tensor,), (), cost, (note,), price="rounding")
+        return ScheduleCandidate(kernels, (tensor,), (), cost, (note,), spends="rounding")
 
     def bound(self, body: list[Statement], stem: str, tile: Tile) -> Var:
         name = self.names.fresh(stem)

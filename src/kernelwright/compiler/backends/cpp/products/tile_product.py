@@ -284,7 +284,7 @@ def left_operand(scheduler: Scheduler, a: Value, gemm_value: Value) -> Left:
     far = step is None or step * a.dtype.size >= FAR_BYTES or copying == 2
     many = rows is None or rows > CodegenOptions.pack_above_rows
     if copying and found.storage is None and found.row.constant == 1 and far and many:
-        # turned in memory; a block of registers has at most 12 rows
+        # transposed in memory; a block of registers has at most 12 rows
         copy = buffer(scheduler, "a_blocks", (a.shape[1], a.shape[0] + 12), gemm_value)
         pieces = (to_c(found.rows), to_c(found.columns), found.pointer(), to_c(found.column), copy.name)
         scheduler.out.append(f"pack_blocks({', '.join(pieces)});")
@@ -330,10 +330,10 @@ def panels_in_memory(scheduler: Scheduler, b: Value, gemm_value: Value, panel: i
     are."""
     if b.op != "reshape" or b.kept or b.storage is not None or b.dtype is not gemm_value.dtype:
         return None
-    turned = b.args[0]
-    if turned.op != "permute" or turned.data != (1, 0, 2):
+    transposed = b.args[0]
+    if transposed.op != "permute" or transposed.data != (1, 0, 2):
         return None
-    load = turned.args[0]
+    load = transposed.args[0]
     if (
         load.op != "load"
         or load.kept
@@ -367,16 +367,16 @@ def as_panels(scheduler: Scheduler, b: Value, gemm_value: Value, panel: int) -> 
     for inner in scheduler.pending([b]):
         scheduler.make(inner)
     cut = scheduler.builder.value("reshape", (b,), (depth, poly(columns.constant // panel), poly(panel)), b.dtype)
-    turned = scheduler.builder.value("permute", (cut,), (cut.shape[1], depth, cut.shape[2]), b.dtype, (1, 0, 2))
-    nest = Nest(scheduler.context, turned.shape, [], set())
+    transposed = scheduler.builder.value("permute", (cut,), (cut.shape[1], depth, cut.shape[2]), b.dtype, (1, 0, 2))
+    nest = Nest(scheduler.context, transposed.shape, [], set())
     elements = nest.elements(dict.fromkeys(nest.vars.values(), 1))
-    elements.of(turned, nest.index)
+    elements.of(transposed, nest.index)
     if elements.borders:
         return None
-    for made in (b, cut, turned):
+    for made in (b, cut, transposed):
         made.home = gemm_value.home
-    turned.name = "panels"
-    return turned
+    transposed.name = "panels"
+    return transposed
 
 
 def computed(scheduler: Scheduler, x: Value, gemm_value: Value) -> Storage:
