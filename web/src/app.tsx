@@ -1,9 +1,9 @@
 // The frame: where one is, whether the stream stands, light or dark; and the view that the address names. Views are loaded when they are opened.
-import { lazy, Suspense, useState } from "react";
+import { lazy, Suspense } from "react";
 import { useConnected } from "./live";
 import { Empty } from "./parts/basics";
 import { follow, useRoute } from "./route";
-import { applyTheme, storedTheme, THEME_TITLES, THEMES } from "./theme";
+import { ThemeButton } from "./theme";
 import { RunsView } from "./views/runs";
 
 const RunView = lazy(() => import("./views/run").then((module) => ({ default: module.RunView })));
@@ -14,14 +14,8 @@ const MachineView = lazy(() => import("./views/machine").then((module) => ({ def
 const PLACES: [string, string, string][] = [["", "/", "Runs"], ["new", "/new", "Workbench"], ["bench", "/bench", "Bench"], ["machine", "/machine", "Machine"]];
 
 export function App() {
-  const [place = "", name] = useRoute();
+  const [place = "", name, , other] = useRoute();
   const connected = useConnected();
-  const [theme, setTheme] = useState(storedTheme);
-  const turn = () => {
-    const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
-    applyTheme(next);
-    setTheme(next);
-  };
   return (
     <>
       <a className="skip" href="#main">To the content</a>
@@ -29,11 +23,11 @@ export function App() {
         <a className="brand" href="/" onClick={follow}><svg viewBox="0 0 16 16" aria-hidden="true"><rect width="16" height="16" rx="4" /><path d="M3 12l4-5 2 2 4-6" /></svg><span>Kernelwright</span></a>
         <nav aria-label="Main">{PLACES.map(([id, path, title]) => <a key={path} href={path} onClick={follow} aria-current={(place === "run" ? "" : place) === id ? "page" : undefined}>{title}</a>)}</nav>
         <span className={"link " + (connected ? "on" : "off")} role="status">{connected ? "live" : "connecting"}</span>
-        <button type="button" className="quiet" onClick={turn} aria-label={`Colours: ${theme || "system"}; change`}>{THEME_TITLES[theme]}</button>
+        <ThemeButton />
       </header>
       <main id="main" tabIndex={-1}>
         <Suspense fallback={<Empty>Loading …</Empty>}>
-          {place === "" ? <RunsView /> : place === "run" && name ? <RunView run={name} key={name} /> : place === "new" ? <WorkbenchView /> : place === "bench" ? <BenchView report={name} />
+          {place === "" ? <RunsView /> : place === "run" && name ? <RunView run={name} key={name} /> : place === "new" ? <WorkbenchView /> : place === "bench" ? <BenchView report={name} against={other} />
             : place === "machine" ? <MachineView /> : <Empty>There is nothing at this address. <a href="/" onClick={follow}>All runs</a></Empty>}
         </Suspense>
       </main>

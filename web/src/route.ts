@@ -1,4 +1,4 @@
-// Addresses: /, /run/ID, /new, /bench, /bench/ID, /machine. Links are real, so that they open in a new tab, too.
+// Addresses: /, /run/ID, /new, /bench, /bench/ID, /bench/ID/against/ID, /machine. Links are real, so that they open in a new tab, too.
 import { useEffect, useState, type MouseEvent } from "react";
 
 const moved = new Set<() => void>();

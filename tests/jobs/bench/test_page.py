@@ -10,10 +10,8 @@ import pytest
 
 from kernelwright.jobs.bench.page import to_page
 from kernelwright.jobs.bench.report import write
-from tests.jobs.bench.chromium import PROGRAM, Chromium
+from tests.browser import browser, chromium, opened
 from tests.jobs.bench.sample import report
-
-browser = pytest.mark.skipif(PROGRAM is None, reason="needs Chromium: apt-get install chromium")
 
 
 def test_the_page_stands_alone_and_hostile_text_stays_text(tmp_path: Path) -> None:
@@ -43,52 +41,48 @@ def test_missing_kernels_are_no_obstacle(tmp_path: Path) -> None:
 def test_in_a_browser(tmp_path: Path, dark: bool) -> None:
     made = report(300, tmp_path)
     write(made, tmp_path)
-    with Chromium(tmp_path / "profile", dark=dark) as page:
-        page.open(tmp_path / "report.html")
-        assert page.run("document.title") == "Suite in cpp"
-        assert page.run("document.querySelectorAll('tr.task').length") == 300
-        assert page.run("document.querySelectorAll('svg circle').length") > 500
+    known = {record.key: record.speedup for record in made.records}
+    with chromium() as running, opened(running, dark=dark) as page:
+        page.goto((tmp_path / "report.html").as_uri())
+        rows = page.locator("tr.task")
+        keys = lambda: rows.evaluate_all("rows => rows.map(row => row.dataset.key)")  # noqa: E731
+        rows.last.wait_for()
+        assert page.title() == "Suite in cpp"
+        assert rows.count() == 300
+        assert page.locator("svg circle").count() > 500
 
-        speeds = "[...document.querySelectorAll('tr.task')].map(r => r.dataset.key)"
-        known = {record.key: record.speedup for record in made.records}
         for order in (True, False):
-            page.run("document.querySelector('[data-sort=speed]').click()")
-            shown = [known[key] for key in page.run(speeds) if known[key] is not None]
+            page.click("[data-sort=speed]")
+            shown = [known[key] for key in keys() if known[key] is not None]
             assert shown == sorted(shown, reverse=order)
-            assert known[page.run(speeds)[-1]] is None, "what has no speed comes last, either way"
+            assert known[keys()[-1]] is None, "what has no speed comes last, either way"
 
-        page.run(
-            "document.querySelector('#search').value = 'conv'; document.querySelector('#search').dispatchEvent(new Event('input'))"
-        )
-        keys = page.run(speeds)
-        assert keys == [key for key in keys if "conv" in key]
-        assert len(keys) == sum(record.family == "conv" for record in made.records)
-        page.run("document.querySelector('#clear').click()")
+        page.fill("#search", "conv")
+        assert keys() == [key for key in keys() if "conv" in key]
+        assert len(keys()) == sum(record.family == "conv" for record in made.records)
+        page.click("#clear")
         failure = made.failures[0]
-        page.run(f"document.querySelector('[data-outcome={failure.outcome}]').click()")
-        assert sorted(page.run(speeds)) == sorted(failure.tasks)
-        page.run("document.querySelector('#clear').click()")
+        page.click(f"[data-outcome={failure.outcome}]")
+        assert sorted(keys()) == sorted(failure.tasks)
+        page.click("#clear")
 
         first = next(record for record in made.records if record.kernel)
-        page.run(f"document.querySelector('tr.task[data-key=\"{first.key}\"]').click()")
-        page.until("document.querySelectorAll('tr.detail').length === 1")
-        tabs = page.run("[...document.querySelectorAll('[role=tab]')].map(t => t.textContent)")
-        assert tabs == ["Verdict", "Sketch", "Kernel", "Task", "Lineage"]
-        page.run("[...document.querySelectorAll('[role=tab]')].find(t => t.textContent === 'Kernel').click()")
-        assert "class ModelNew" in page.run("document.querySelector('tr.detail pre').textContent")
-        assert page.run("document.querySelectorAll('tr.detail pre span.k').length") > 3
+        page.click(f'tr.task[data-key="{first.key}"]')
+        page.wait_for_selector("tr.detail [role=tab]")
+        assert page.locator("tr.detail [role=tab]").all_text_contents() == ["Verdict", "Sketch", "Kernel", "Task", "Lineage"]
+        page.click("role=tab[name=Kernel]")
+        assert "class ModelNew" in page.text_content("tr.detail pre")
+        assert page.locator("tr.detail pre span.k").count() > 3
 
-        page.run(
-            "document.querySelector('#scatter .dot').dispatchEvent(new MouseEvent('mouseenter', {clientX: 300, clientY: 300}))"
-        )
-        assert "eager" in page.run("document.querySelector('#tip').textContent")
-        seen = page.run("getComputedStyle(document.body).backgroundColor")
-        page.run("document.querySelector('#theme').click(); document.querySelector('#theme').click()")
-        assert page.run("document.documentElement.dataset.theme") == "dark"
-        assert (page.run("getComputedStyle(document.body).backgroundColor") == seen) is dark
+        page.locator("#scatter .dot").last.hover()
+        assert "eager" in page.text_content("#tip")
+        shade = "getComputedStyle(document.body).backgroundColor"
+        seen = page.evaluate(shade)
+        page.click("#theme")
+        page.click("#theme")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        assert (page.evaluate(shade) == seen) is dark
 
-        picture = page.screenshot(tmp_path / "page.png")
-        assert picture.startswith(b"\x89PNG")
-        assert len(picture) > 30_000, "the page is blank"
-        assert page.run("document.title") == "Suite in cpp", "a task's text was run"
+        assert len(page.screenshot()) > 30_000, "the page is blank"
+        assert page.title() == "Suite in cpp", "a task's text was run"
         assert page.complaints == []

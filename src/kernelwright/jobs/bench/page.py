@@ -1,6 +1,7 @@
 """The report as one page of HTML that needs nothing else: a model and the folder with its kernels in, text out.
 
-Style and script (assets/) are put inline, the report as JSON, each task's texts compressed: a page of 300 tasks stays around a
+Style and script (assets/report.css and report.js, built from web/src/report by `make web`; `kernelwright serve` shows reports with the
+same code) are put inline, the report as JSON, each task's texts compressed: a page of 300 tasks stays around a
 megabyte, and opens a kernel only when somebody looks at it. The page's own security policy forbids every request. All text comes
 from other people's files, so `<` never appears inside the data.
 """
@@ -16,7 +17,6 @@ from pathlib import Path
 from kernelwright.jobs.bench.record import Record
 from kernelwright.jobs.bench.report import Report
 
-SCRIPTS = ("data.js", "charts.js", "detail.js", "page.js")
 MOST_TEXT = 400_000
 """Characters of one kernel that are shown; a generated network may be longer than anybody reads."""
 
@@ -25,10 +25,10 @@ def to_page(report: Report, folder: Path) -> str:
     """The page. Kernels, sketches, tasks and verdicts are read from below `folder`, where they are there."""
     parts = {
         "{{TITLE}}": _text(report.title),
-        "{{STYLE}}": _asset("page.css"),
+        "{{STYLE}}": _asset("report.css"),
         "{{REPORT}}": _inline(report.model_dump(mode="json")),
         "{{DETAILS}}": _inline({record.key: _sealed(record, folder) for record in report.records}),
-        "{{SCRIPT}}": "\n".join(_asset(name) for name in SCRIPTS),
+        "{{SCRIPT}}": _asset("report.js"),
     }
     page = ""
     rest = _asset("page.html")

@@ -1,1 +1,0 @@
-import{t as e}from"./jsx-runtime-IzPD2q5l.js";var t=e();function n({report:e}){return(0,t.jsx)(`p`,{children:e})}export{n as BenchView};
