@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.core.errors import ConfigError
+from kernelwright.core.torch_operators import judge_calls
 from kernelwright.core.verdict import Status
-from kernelwright.judge.honesty.trace import judge_calls
 from kernelwright.judge.offdevice import compiled_for, does_not_fit, setting
 from kernelwright.judge.rejection import from_reply
 from kernelwright.judge.verify import _compiled

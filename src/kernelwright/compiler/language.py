@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -83,6 +84,8 @@ class Language:
     """Bytes of a block's shared memory that its kernels ask for at most; 0: what the device has."""
     default_target: str = "h100"
     """What a kernel is compiled for when nobody says and no device is attached."""
+    emitter: str = ""
+    """The module that `lower` asks: a function `lower` of the same arguments. It is imported when a kernel is written, not before."""
     lifter: str = ""
     """A module that reads other people's kernels back into sketches (compiler/lift/door.py)."""
 
@@ -92,7 +95,8 @@ class Language:
         """One self-contained Python file that defines `ModelNew`; `shapes` are sketches for the task's other input shapes,
         `capabilities` what the kernels may count on (of this machine or the default target if None).
         Raises SketchError for what the language cannot express."""
-        raise NotImplementedError
+        written: str = import_module(self.emitter).lower(sketch, state=state, shapes=shapes, capabilities=capabilities)
+        return written
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 from kernelwright.compiler.language import readable
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
+from kernelwright.core.torch_operators import judge_calls
 from kernelwright.core.verdict import Build, CompiledFor, Status, Trials
 from kernelwright.judge.call_blocks import Blocks
 from kernelwright.judge.conversation import Times
@@ -239,7 +240,7 @@ class Session(Blocks):
         assert self.candidate is not None
         process = self.candidate.process()
         foreign = trace.foreign_libraries(process, self._baseline) if process else []
-        calls, forbidden = trace.judge_calls(self._operators, track)
+        calls, forbidden = judge_calls(self._operators, track)
         self.library_calls = [*calls, *foreign]
         if forbidden:
             allowed = (

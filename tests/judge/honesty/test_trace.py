@@ -8,6 +8,7 @@ import threading
 import pytest
 import torch
 
+from kernelwright.core.torch_operators import judge_calls
 from kernelwright.judge.honesty import trace
 
 
@@ -28,7 +29,7 @@ def seen(function: object) -> set[str]:
     ],
 )
 def test_allocation_views_and_copies_are_free(work: object) -> None:
-    assert trace.judge_calls(seen(work), "pure") == ([], [])
+    assert judge_calls(seen(work), "pure") == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -43,20 +44,20 @@ def test_allocation_views_and_copies_are_free(work: object) -> None:
     ],
 )
 def test_computing_is_named_and_forbidden_on_track_pure(work: object, name: str) -> None:
-    calls, forbidden = trace.judge_calls(seen(work), "pure")
+    calls, forbidden = judge_calls(seen(work), "pure")
     assert name in calls
     assert name in forbidden
 
 
 def test_hybrid_allows_gemm_and_convolution_but_no_epilogue() -> None:
     product = seen(lambda: torch.nn.functional.linear(torch.ones(2, 3), torch.ones(4, 3), torch.ones(4)))
-    assert trace.judge_calls(product, "hybrid")[1] == []
-    assert trace.judge_calls(product, "hybrid")[0]
-    assert "aten::softmax" in trace.judge_calls(seen(lambda: torch.softmax(torch.ones(2, 3), 1)), "hybrid")[1]
+    assert judge_calls(product, "hybrid")[1] == []
+    assert judge_calls(product, "hybrid")[0]
+    assert "aten::softmax" in judge_calls(seen(lambda: torch.softmax(torch.ones(2, 3), 1)), "hybrid")[1]
 
 
 def test_the_inner_steps_of_a_library_routine_go_by_its_name() -> None:
-    calls, forbidden = trace.judge_calls(seen(lambda: torch.cdist(torch.ones(40, 8), torch.ones(40, 8))), "hybrid")
+    calls, forbidden = judge_calls(seen(lambda: torch.cdist(torch.ones(40, 8), torch.ones(40, 8))), "hybrid")
     assert "aten::_euclidean_dist" in calls
     assert forbidden == []
 
@@ -67,7 +68,7 @@ def test_a_profiler_range_with_a_library_name_excuses_nothing() -> None:
         with torch.profiler.record_function("aten::mm"):
             torch.softmax(torch.ones(2, 3), 1)
 
-    assert "aten::_softmax" in trace.judge_calls(seen(work), "hybrid")[1]
+    assert "aten::_softmax" in judge_calls(seen(work), "hybrid")[1]
 
 
 def test_other_threads_are_seen_too() -> None:
@@ -80,7 +81,7 @@ def test_other_threads_are_seen_too() -> None:
 
 
 def test_operators_of_an_extension_are_the_kernel_itself() -> None:
-    assert trace.judge_calls({"mine::softmax", "aten::empty"}, "pure") == ([], [])
+    assert judge_calls({"mine::softmax", "aten::empty"}, "pure") == ([], [])
 
 
 @pytest.mark.parametrize(

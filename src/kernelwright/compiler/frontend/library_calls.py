@@ -12,7 +12,7 @@ from typing import Any
 
 from kernelwright.compiler.graph import values as v
 from kernelwright.core.errors import UnsupportedOperator
-from kernelwright.judge.honesty.trace import judge_calls
+from kernelwright.core.torch_operators import judge_calls
 from kernelwright.sketch.nodes import DType
 
 PAIRS = {"complex64": DType.f32, "complex128": DType.f64}

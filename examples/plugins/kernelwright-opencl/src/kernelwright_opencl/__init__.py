@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwright.compiler.language import Language, State
+from kernelwright.compiler.language import Language
 from kernelwright.core.tools import Tool, package
-from kernelwright.sketch.nodes import Sketch
-from kernelwright.target import Capabilities
 
 REGISTRY = Path("/etc/OpenCL")
 
@@ -25,18 +23,11 @@ class OpenCL(Language):
 
     name = "opencl"
     title = "OpenCL C (pyopencl)"
+    emitter = "kernelwright_opencl.module_file"
     skills = Path(__file__).parent / "skills"
     executes = "blocks"
     reads = (str(REGISTRY),)  # where the loader finds the names of the drivers
     sign = r"^\s*(import|from)\s+pyopencl\b"
-
-    def lower(
-        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
-    ) -> str:
-        """One Python file with the sketch, the OpenCL source and `ModelNew`."""
-        from kernelwright_opencl import module_file
-
-        return module_file.lower(sketch, state=state, shapes=shapes)
 
     def needs(self) -> Sequence[Tool]:
         """pyopencl, and a driver that is registered; neither is loaded."""

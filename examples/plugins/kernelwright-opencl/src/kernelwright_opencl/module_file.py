@@ -14,6 +14,7 @@ from kernelwright.compiler.lower.module_file.launches import Call, Program, cont
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.print import to_source
+from kernelwright.target import Capabilities
 from kernelwright_opencl.prelude_text import prelude
 from kernelwright_opencl.writer import OpenCLWriter
 
@@ -74,7 +75,9 @@ class _Program:
 '''
 
 
-def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = ()) -> str:
+def lower(
+    sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = (), capabilities: Capabilities | None = None
+) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
     programs: list[Program] = []
     sources: list[str] = []

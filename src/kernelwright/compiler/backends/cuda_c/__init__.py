@@ -12,10 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwright.compiler.language import Language, State
+from kernelwright.compiler.language import Language
 from kernelwright.core.tools import Tool, package, program
-from kernelwright.sketch.nodes import Sketch
-from kernelwright.target import Capabilities
 
 
 class CudaC(Language):
@@ -23,6 +21,7 @@ class CudaC(Language):
 
     name = "cuda_c"
     title = "CUDA C++"
+    emitter = "kernelwright.compiler.backends.cuda_c.emit"
     lifter = "kernelwright.compiler.lift.cuda"
     sign = r"__global__|cuda_sources\s*="
     precedence = 3
@@ -32,14 +31,6 @@ class CudaC(Language):
     devices = ("cuda",)
     execution = "emulator"
     runtime = "kernelwright.compiler.backends.cuda_c.runtime"
-
-    def lower(
-        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
-    ) -> str:
-        """One Python file with the sketch, the CUDA source, a loader and `ModelNew`."""
-        from kernelwright.compiler.backends.cuda_c.emit import lower
-
-        return lower(sketch, state=state, shapes=shapes)
 
     def needs(self) -> Sequence[Tool]:
         """CUDA's compiler."""

@@ -9,9 +9,10 @@ from kernelwright.compiler.language import State
 from kernelwright.compiler.lower.module_file.compiled import Program
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.sketch.print import to_source
+from kernelwright.target import Capabilities
 
 
-def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = ()) -> str:
+def lower(sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None) -> str:
     """Lowers a sketch to a kernel file; `shapes` are sketches of the same module for other input shapes."""
     programs = [Program(each, kernel.source(each), to_source(each)) for each in (sketch, *shapes)]
     return module_file.render(programs, state)

@@ -14,10 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kernelwright.compiler.language import Language, State
+from kernelwright.compiler.language import Language
 from kernelwright.core.tools import Tool, package
-from kernelwright.sketch.nodes import Sketch
-from kernelwright.target import Capabilities
 
 
 class TileLang(Language):
@@ -25,6 +23,7 @@ class TileLang(Language):
 
     name = "tilelang"
     title = "TileLang"
+    emitter = "kernelwright.compiler.backends.tilelang.emit"
     lifter = "kernelwright.compiler.lift.tilelang"
     sign = r"^\s*(import|from)\s+tilelang\b"
     precedence = 1
@@ -33,14 +32,6 @@ class TileLang(Language):
     devices = ("cuda", "rocm")
     execution = "interpreter"
     runtime = "kernelwright.compiler.backends.tilelang.runtime"
-
-    def lower(
-        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
-    ) -> str:
-        """One Python file with the sketch, its TileLang kernels and `ModelNew`."""
-        from kernelwright.compiler.backends.tilelang.emit import lower
-
-        return lower(sketch, state=state, shapes=shapes)
 
     def needs(self) -> Sequence[Tool]:
         """TileLang."""

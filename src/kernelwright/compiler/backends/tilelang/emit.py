@@ -8,9 +8,12 @@ from kernelwright.compiler.backends.tilelang.kernel import Launch, launches
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
 from kernelwright.sketch import nodes
+from kernelwright.target import Capabilities
 
 
-def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = ()) -> str:
+def lower(
+    sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = (), capabilities: Capabilities | None = None
+) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
     taken: set[str] = set()
     functions: list[str] = []

@@ -15,10 +15,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kernelwright.compiler.language import Language, State
+from kernelwright.compiler.language import Language
 from kernelwright.core.tools import Tool, package
-from kernelwright.sketch.nodes import Sketch
-from kernelwright.target import Capabilities
 
 
 class Triton(Language):
@@ -26,6 +24,7 @@ class Triton(Language):
 
     name = "triton"
     title = "Triton"
+    emitter = "kernelwright.compiler.backends.triton.emit"
     lifter = "kernelwright.compiler.lift.triton"
     sign = r"^\s*(import|from)\s+triton\b"
     precedence = 2
@@ -33,14 +32,6 @@ class Triton(Language):
     executes = "blocks"
     execution = "interpreter"
     runtime = "kernelwright.compiler.backends.triton.runtime"
-
-    def lower(
-        self, sketch: Sketch, *, state: State = (), shapes: Sequence[Sketch] = (), capabilities: Capabilities | None = None
-    ) -> str:
-        """One Python file with the sketch, its Triton kernels and `ModelNew`."""
-        from kernelwright.compiler.backends.triton.emit import lower
-
-        return lower(sketch, state=state, shapes=shapes)
 
     @property
     def devices(self) -> tuple[str, ...]:

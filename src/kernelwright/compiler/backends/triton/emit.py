@@ -10,6 +10,7 @@ from kernelwright.compiler.backends.triton.op_table import HELPERS
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
 from kernelwright.sketch import nodes
+from kernelwright.target import Capabilities
 
 LIBDEVICE = """
 try:  # Ascend's Triton has the functions of its device there
@@ -18,7 +19,9 @@ except ImportError:
     from triton.language.extra import libdevice"""
 
 
-def lower(sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = ()) -> str:
+def lower(
+    sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = (), capabilities: Capabilities | None = None
+) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
     taken: set[str] = set()
     functions: list[str] = []
