@@ -14,7 +14,7 @@ import torch.utils._pytree as pytree
 from torch import nn
 
 from kernelwright.compiler.designer import design_module
-from kernelwright.compiler.graph.coords import Atom, atom_coord, certainly_inside, linear, unflatten
+from kernelwright.compiler.graph.index_maps import Atom, atom_coord, certainly_inside, linear, unflatten
 from kernelwright.compiler.graph.symbolic import Region, largest, likely, size_poly
 from kernelwright.compiler.language import language
 from kernelwright.core.errors import UnsupportedOperator

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord, flatten, number_coord, unflatten
+from kernelwright.compiler.graph.index_maps import IndexExpr, constant_index, flatten, unflatten
 from kernelwright.compiler.graph.symbolic import Extent, Size, largest, likely, size_poly, smallest
 from kernelwright.compiler.graph.values import Const, Map, Position, Reduce, Value, View
 from kernelwright.core.dtypes import FLOATS, promoted
@@ -110,7 +110,7 @@ def axes_of(axes: Sequence[int] | int | None, rank: int) -> tuple[int, ...]:
     return tuple(sorted(axis_of(a, rank) for a in axes)) if axes else tuple(range(rank))
 
 
-def fold(op: str, x: Value, axes: Sequence[int], keep: bool = False, dtype: DType | None = None) -> Value:
+def reduce(op: str, x: Value, axes: Sequence[int], keep: bool = False, dtype: DType | None = None) -> Value:
     """A reduction over axes (positions); an empty one over nothing is the value itself."""
     axes = tuple(a for a in axes)
     dtype = dtype or x.dtype
@@ -128,7 +128,7 @@ def fold(op: str, x: Value, axes: Sequence[int], keep: bool = False, dtype: DTyp
 def mean(x: Value, axes: Sequence[int], keep: bool = False) -> Value:
     """Sum over axes divided by their extent."""
     count = math.prod(x.shape[a] for a in axes)
-    total = fold("sum", x, axes, keep)
+    total = reduce("sum", x, axes, keep)
     return div(total, count) if count else const(float("nan"), x.dtype, total.shape)
 
 
@@ -146,15 +146,15 @@ def reshape(x: Value, shape: Sequence[Extent]) -> Value:
         return reshape(x.source, shape)
     source = x.shape
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return _reshaped(coords, shape, source)
 
     return View(shape, x.dtype, x, move, bijective=True, kind="reshape")
 
 
-def _reshaped(coords: v.Coords, shape: tuple[Extent, ...], source: tuple[Extent, ...]) -> v.Coords:
+def _reshaped(coords: v.MultiIndex, shape: tuple[Extent, ...], source: tuple[Extent, ...]) -> v.MultiIndex:
     """Coordinates in `source` of coordinates in `shape`, matching up groups of axes of equal product first."""
-    result: list[Coord] = []
+    result: list[IndexExpr] = []
     i = j = 0
     while i < len(shape) or j < len(source):
         a, b = i, j
@@ -173,7 +173,7 @@ def _reshaped(coords: v.Coords, shape: tuple[Extent, ...], source: tuple[Extent,
             else:
                 break
         if 0 in (p, q):
-            return (number_coord(0),) * len(source)
+            return (constant_index(0),) * len(source)
         while a < len(shape) and shape[a] == 1 and (b == len(source) or source[b] != 1):
             a += 1
         result += unflatten(flatten(coords[i:a], shape[i:a]), source[j:b])
@@ -187,7 +187,7 @@ def permute(x: Value, order: Sequence[int]) -> Value:
     if order == tuple(range(len(order))):
         return x
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return tuple(coords[order.index(i)] for i in range(len(order)))
 
     return View(tuple(x.shape[a] for a in order), x.dtype, x, move, bijective=True, kind="permute")
@@ -202,8 +202,8 @@ def expand(x: Value, shape: Sequence[Extent]) -> Value:
     if isinstance(x, Const):
         return Const(full, x.dtype, x.value)
 
-    def move(coords: v.Coords) -> v.Coords:
-        return tuple(number_coord(0) if x.shape[i] == 1 else coords[i + lead] for i in range(len(x.shape)))
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
+        return tuple(constant_index(0) if x.shape[i] == 1 else coords[i + lead] for i in range(len(x.shape)))
 
     return View(full, x.dtype, x, move, kind="expand")
 
@@ -231,7 +231,7 @@ def slice_axis(x: Value, axis: int, start: Extent, stop: Extent, step: Extent = 
     if start == 0 and step == 1 and count == extent:
         return x
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return (*coords[:axis], coords[axis] * size_poly(step) + size_poly(start), *coords[axis + 1 :])
 
     return View((*x.shape[:axis], count, *x.shape[axis + 1 :]), x.dtype, x, move, kind="slice")
@@ -258,8 +258,8 @@ def select(x: Value, axis: int, index: Extent) -> Value:
     axis = axis_of(axis, len(x.shape))
     at = index + x.shape[axis] if index < 0 else index
 
-    def move(coords: v.Coords) -> v.Coords:
-        return (*coords[:axis], number_coord(at), *coords[axis:])
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
+        return (*coords[:axis], constant_index(at), *coords[axis:])
 
     return View((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x, move, kind="select")
 
@@ -268,7 +268,7 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
     """Reversed along axes."""
     axes = axes_of(axes, len(x.shape))
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return tuple(c * -1 + size_poly(x.shape[i] - 1) if i in axes else c for i, c in enumerate(coords))
 
     return View(x.shape, x.dtype, x, move, kind="flip")
@@ -280,7 +280,7 @@ def pad(x: Value, before: Sequence[Extent], after: Sequence[Extent], fill: Numbe
     if shape == x.shape and not any(before):
         return x
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return tuple(c - size_poly(b) for c, b in zip(coords, before, strict=True))
 
     return View(shape, x.dtype, x, move, fill=fill, kind="pad")
@@ -294,7 +294,7 @@ def windows(
     n = len(kernel)
     lead = len(x.shape) - n
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         inner = (coords[lead + i] * stride[i] + coords[lead + n + i] * dilation[i] - padding[i] for i in range(n))
         return (*coords[:lead], *inner)
 

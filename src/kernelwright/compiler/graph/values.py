@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.index_maps import IndexExpr
 from kernelwright.compiler.graph.symbolic import Extent, Size
 from kernelwright.sketch.nodes import DType
 
-Coords = tuple[Coord, ...]
+MultiIndex = tuple[IndexExpr, ...]
 
 
 @dataclass(eq=False)
@@ -84,7 +84,7 @@ class View(Value):
     `bijective` tells that elements are only renamed (reshape, permute), so that work can flow through it both ways."""
 
     source: Value = None  # type: ignore[assignment]
-    move: Callable[[Coords], Coords] = tuple
+    move: Callable[[MultiIndex], MultiIndex] = tuple
     fill: float | int | bool | None = None
     bijective: bool = False
     kind: str = ""
@@ -149,7 +149,7 @@ class Gather(Value):
 
     source: Value = None  # type: ignore[assignment]
     indices: tuple[Value, ...] = ()
-    build: Callable[[Coords, Callable[[int, Coords, Extent], Coord]], Coords] = None  # type: ignore[assignment]
+    build: Callable[[MultiIndex, Callable[[int, MultiIndex, Extent], IndexExpr]], MultiIndex] = None  # type: ignore[assignment]
 
     def sources(self) -> tuple[Value, ...]:
         return (self.source, *self.indices)
@@ -181,7 +181,7 @@ class KernelBuilder(Protocol):
         base: Value,
         updates: Value,
         serial: tuple[int, ...],
-        place: Callable[[Coords, Any], Coords],
+        place: Callable[[MultiIndex, Any], MultiIndex],
         combine: str,
     ) -> None:
         """Copies `base`, then writes every element of `updates` at `place(coords)`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernelwright.compiler.graph.coords import Atom
+from kernelwright.compiler.graph.index_maps import LoopAxis
 from kernelwright.compiler.graph.symbolic import Extent
 from kernelwright.compiler.schedule.scalar import Expr
 from kernelwright.compiler.schedule.separable import Separated
@@ -18,7 +18,7 @@ from kernelwright.sketch.nodes import FromIndex, Index, Int, Number, Tile
 
 @dataclass(frozen=True)
 class Loop:
-    """The atom is a number here."""
+    """The axis is a number here."""
 
     index: Index
     largest: Extent
@@ -26,8 +26,8 @@ class Loop:
 
 @dataclass(frozen=True)
 class Dim:
-    """The atom runs along tile axis `dim`, from `start`, over `extent` elements. `largest` is the largest value it takes
-    anywhere, which exceeds the atom's range when the last tile sticks out."""
+    """The axis runs along tile axis `dim`, from `start`, over `extent` elements. `largest` is the largest value it takes
+    anywhere, which exceeds the axis's range when the last tile sticks out."""
 
     dim: int
     start: Index
@@ -48,21 +48,21 @@ def integer_tile(index: Index) -> Tile:
 class Block:
     """A list of statements in the making. `bindings` are those that begin to hold here."""
 
-    bindings: dict[Atom, Binding]
+    bindings: dict[LoopAxis, Binding]
     parent: Block | None = None
     statements: list[nodes.Statement] = field(default_factory=list)
     tiles: dict[Expr, tuple[Tile, int]] = field(default_factory=dict)
 
-    def lookup(self, atom: Atom) -> Binding | None:
+    def lookup(self, loop_axis: LoopAxis) -> Binding | None:
         block: Block | None = self
         while block is not None:
-            if atom in block.bindings:
-                return block.bindings[atom]
+            if loop_axis in block.bindings:
+                return block.bindings[loop_axis]
             block = block.parent
         return None
 
-    def home(self, free: frozenset[Atom]) -> Block:
-        """The outermost block in which all these atoms are bound as they are here."""
+    def home(self, free: frozenset[LoopAxis]) -> Block:
+        """The outermost block in which all these axes are bound as they are here."""
         block = self
         while block.parent is not None and not any(a in block.bindings for a in free):
             block = block.parent
@@ -71,10 +71,10 @@ class Block:
 
 @dataclass(frozen=True)
 class LoopedReduce:
-    """How a reduction whose atoms are not tile axes is run: opens the loops over its atoms, outermost first, and calls the body."""
+    """How a reduction whose axes are not tile axes is run: opens the loops over its axes, outermost first, and calls the body."""
 
     run: Callable[[Block, Callable[[Block], None]], None]
-    atoms: tuple[Atom, ...] = ()
+    loop_axes: tuple[LoopAxis, ...] = ()
 
 
 @dataclass(frozen=True)

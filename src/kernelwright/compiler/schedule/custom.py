@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, atom_coord, data_of, number_coord
+from kernelwright.compiler.graph.index_maps import LoopAxis, axis_index, constant_index, data_of
 from kernelwright.compiler.graph.symbolic import Extent, Size, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule import loops
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Combine = Literal["set", "add", "maximum", "minimum", "mul"]
 
 
-def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
+def plain(tracer: Tracer, value: v.Value, coords: v.MultiIndex) -> Expr:
     """An operand as an expression without reductions: those are materialized first."""
     expr = tracer.at(value, coords)
     if any(e.kind in ("reduce", "arg", "scan") for e in walk_all([expr])):
@@ -39,24 +39,24 @@ def plain(tracer: Tracer, value: v.Value, coords: v.Coords) -> Expr:
 
 def sort_rows(builder: SketchBuilder, x: v.Value, axis: int, descending: bool, values: v.Value, places: v.Value) -> None:
     """Sorts along an axis, one row at a time, and stores the first elements and their positions, as far as they are wanted."""
-    atoms = [Atom(e, whole=True) for e in x.shape]
-    coords = tuple(atom_coord(a) if a.extent != 1 or i == axis else number_coord(0) for i, a in enumerate(atoms))
+    loop_axes = [LoopAxis(e, whole=True) for e in x.shape]
+    coords = tuple(axis_index(a) if a.extent != 1 or i == axis else constant_index(0) for i, a in enumerate(loop_axes))
     expr = plain(builder.tracer(), x, coords)
     names = Names({t.name for t in builder.tensors} | builder.captured.region.sizes.keys())
     emitter = Emitter(1, names, builder.view)
-    row = atoms[axis]
-    bindings: dict[Atom, Binding] = {row: Dim(0, Int(0), size_index(row.extent), row.extent - 1)}
+    row = loop_axes[axis]
+    bindings: dict[LoopAxis, Binding] = {row: Dim(0, Int(0), size_index(row.extent), row.extent - 1)}
     loops: list[tuple[str, Extent]] = []
     region: list[Axis] = []
-    for i, atom in enumerate(atoms):
+    for i, loop_axis in enumerate(loop_axes):
         if i == axis:
             region.append(Span(Int(0), size_index(values.shape[axis])))
-        elif atom.extent == 1:
+        elif loop_axis.extent == 1:
             region.append(At(Int(0)))
         else:
             var = names.fresh("ijklmn"[min(i, 5)])
-            loops.append((var, atom.extent))
-            bindings[atom] = Loop(Sym(var), atom.extent - 1)
+            loops.append((var, loop_axis.extent))
+            bindings[loop_axis] = Loop(Sym(var), loop_axis.extent - 1)
             region.append(At(Sym(var)))
     block = Block(bindings)
     tile, _ = emitter._with_axis(emitter.tile(expr, block), row, block, expr.dtype)
@@ -91,7 +91,7 @@ def parallel_nest(loops: list[tuple[str, Extent]], body: list[nodes.Statement]) 
 
 def scatter(
     builder: SketchBuilder, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[int, ...],
-    place: Callable[[v.Coords, Tracer], v.Coords], combine: Combine,
+    place: Callable[[v.MultiIndex, Tracer], v.MultiIndex], combine: Combine,
 ) -> None:  # fmt: skip
     """Copies `base`, then writes every element of `updates` at `place(coords)`. Axes of the updates that can hit one place twice
     are `serial` and run in order, so the result does not depend on chance; the others are parallel, the last one as a tile."""
@@ -102,8 +102,8 @@ def scatter(
     builder.kernel("copy", loops.write(nest, loops.plan(nest, builder.capabilities), builder.view, taken), final=False)
     if updates.size == 0:
         return
-    atoms = [Atom(e, whole=True) for e in updates.shape]
-    coords = tuple(atom_coord(a) if a.extent != 1 else number_coord(0) for a in atoms)
+    loop_axes = [LoopAxis(e, whole=True) for e in updates.shape]
+    coords = tuple(axis_index(a) if a.extent != 1 else constant_index(0) for a in loop_axes)
     tracer = builder.tracer()
     value = plain(tracer, updates, coords)
     target = place(coords, tracer)
@@ -111,26 +111,26 @@ def scatter(
         if e.kind in ("reduce", "arg", "scan") and e.value is not None:
             raise MustMaterialize(e.value)
     names = Names({t.name for t in builder.tensors} | builder.captured.region.sizes.keys())
-    parallel = [a for i, a in enumerate(atoms) if i not in serial and a.extent != 1]
+    parallel = [a for i, a in enumerate(loop_axes) if i not in serial and a.extent != 1]
     vector = parallel[-1] if parallel else None
     emitter = Emitter(1 if vector else 0, names, builder.view)
-    bindings: dict[Atom, Binding] = {}
+    bindings: dict[LoopAxis, Binding] = {}
     outer: list[tuple[str, Extent, int]] = []
-    for atom in parallel:
+    for loop_axis in parallel:
         var = names.fresh("ijklmn"[min(len(outer), 5)])
         step = 1
-        if atom is vector:
-            step = _step(atom.extent)
-            bindings[atom] = Dim(0, Sym(var), Int(step), atom.extent - 1)
+        if loop_axis is vector:
+            step = _step(loop_axis.extent)
+            bindings[loop_axis] = Dim(0, Sym(var), Int(step), loop_axis.extent - 1)
         else:
-            bindings[atom] = Loop(Sym(var), atom.extent - 1)
-        outer.append((var, atom.extent, step))
+            bindings[loop_axis] = Loop(Sym(var), loop_axis.extent - 1)
+        outer.append((var, loop_axis.extent, step))
     inner: list[tuple[str, Extent]] = []
     for i in serial:
-        if atoms[i].extent != 1:
+        if loop_axes[i].extent != 1:
             var = names.fresh("r")
-            bindings[atoms[i]] = Loop(Sym(var), atoms[i].extent - 1)
-            inner.append((var, atoms[i].extent))
+            bindings[loop_axes[i]] = Loop(Sym(var), loop_axes[i].extent - 1)
+            inner.append((var, loop_axes[i].extent))
     block = Block(bindings)
     tile, rank = emitter.tile(value, block)
     dtype = made.dtype

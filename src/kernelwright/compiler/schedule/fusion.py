@@ -1,6 +1,6 @@
 """Hooks for contractions: loaders of lazily fused operands, and epilogues that finish what follows the product.
 
-Both trace expressions over one atom per logical axis and then bind these atoms to the spans that a family asks for.
+Both trace expressions over one axis per logical axis and then bind these axes to the spans that a family asks for.
 `NotFusible` says that an operand or an epilogue cannot be written over spans of those axes; the partition then materializes it.
 """
 
@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, linear, number_coord, only_atom
+from kernelwright.compiler.graph.index_maps import IndexExpr, LoopAxis, axis_index, constant_index, linear, only_axis
 from kernelwright.compiler.graph.problems import ConvProblem
 from kernelwright.compiler.graph.symbolic import Extent, Size, size_index
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.bindings import Binding, Block, Dim, Loop, integer_tile
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue
 from kernelwright.compiler.schedule.loops import spills
-from kernelwright.compiler.schedule.nest import Nest, build, merge_atoms, refine, split_atoms, to_runs
+from kernelwright.compiler.schedule.nest import Nest, build, merge_axes, refine, split_axes, to_runs
 from kernelwright.compiler.schedule.scalar import Expr, Tracer, walk_all
 from kernelwright.compiler.schedule.tiles import Emitter
 from kernelwright.compiler.schedule.waste import expensive, points
@@ -37,18 +37,18 @@ class NotFusible(Exception):
     """The value cannot be made tile by tile along its own axes."""
 
 
-def bindings_for(atoms: list[Atom | None], axes: tuple[nodes.Axis, ...]) -> dict[Atom, Binding]:
-    """Each axis' atom bound to its span (a tile axis, numbered in order) or position."""
-    bindings: dict[Atom, Binding] = {}
+def bindings_for(loop_axes: list[LoopAxis | None], axes: tuple[nodes.Axis, ...]) -> dict[LoopAxis, Binding]:
+    """Each axis' axis bound to its span (a tile axis, numbered in order) or position."""
+    bindings: dict[LoopAxis, Binding] = {}
     dim = 0
-    for atom, axis in zip(atoms, axes, strict=True):
+    for loop_axis, axis in zip(loop_axes, axes, strict=True):
         if isinstance(axis, Span):
-            if atom is not None:
-                bindings[atom] = Dim(dim, axis.start, axis.extent, _largest(axis), axis.step)
+            if loop_axis is not None:
+                bindings[loop_axis] = Dim(dim, axis.start, axis.extent, _largest(axis), axis.step)
             dim += 1
         elif isinstance(axis, At):
-            if atom is not None:
-                bindings[atom] = Loop(axis.index, axis.index.value if isinstance(axis.index, Int) else FAR)
+            if loop_axis is not None:
+                bindings[loop_axis] = Loop(axis.index, axis.index.value if isinstance(axis.index, Int) else FAR)
         else:
             raise NotFusible("a run-time position")
     return bindings
@@ -66,19 +66,19 @@ class Operand:
     def __init__(self, tracer: Tracer, value: v.Value, declare_view: object) -> None:
         self.value = value
         self.declare_view = declare_view
-        coords = tuple(number_coord(0) if e == 1 else atom_coord(Atom(e)) for e in value.shape)
+        coords = tuple(constant_index(0) if e == 1 else axis_index(LoopAxis(e)) for e in value.shape)
         pin = tracer.arena.slot(value, coords, value.dtype)
         traced = tracer.at(value, coords)
         if sum(e.kind == "apply" for e in walk_all([traced])) > MOST_INLINED:
             raise NotFusible(value.origin)
-        nest = Nest(tracer.arena, [a for c in coords if (a := only_atom(c))], [(pin, traced)])
-        split_atoms(nest)
+        nest = Nest(tracer.arena, [a for c in coords if (a := only_axis(c))], [(pin, traced)])
+        split_axes(nest)
         to_runs(nest)
-        merge_atoms(nest)
+        merge_axes(nest)
         refine(nest)
         pin, self.expr = nest.stores[0]
-        self.atoms = [only_atom(c) for c in pin.data[1]]
-        lost = any(a is None and e != 1 for a, e in zip(self.atoms, value.shape, strict=True))
+        self.loop_axes = [only_axis(c) for c in pin.data[1]]
+        lost = any(a is None and e != 1 for a, e in zip(self.loop_axes, value.shape, strict=True))
         if lost or any(e.kind in ("reduce", "arg", "scan") for e in walk_all([self.expr])):
             raise NotFusible(value.origin)
 
@@ -92,7 +92,7 @@ class Operand:
         inner = set()
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2] and len(e.free) > 1:
-                inner |= {atom for atom, step in linear(e.data[2][-1]) if step == 1}
+                inner |= {loop_axis for loop_axis, step in linear(e.data[2][-1]) if step == 1}
         return len(inner) > 1
 
     def _gathers(self) -> bool:
@@ -104,27 +104,27 @@ class Operand:
 
     def inner_axis(self) -> int:
         """The logical axis that runs along contiguous memory."""
-        weight = [0] * len(self.atoms)
+        weight = [0] * len(self.loop_axes)
         for e in walk_all([self.expr]):
             if e.kind == "access" and e.data[2]:
-                for i, atom in enumerate(self.atoms):
-                    if atom is not None and dict(linear(e.data[2][-1])).get(atom) == 1:
+                for i, loop_axis in enumerate(self.loop_axes):
+                    if loop_axis is not None and dict(linear(e.data[2][-1])).get(loop_axis) == 1:
                         weight[i] += points(e.free)
         return max(range(len(weight)), key=lambda i: (weight[i], i)) if weight else 0
 
-    def _self_padding(self, atom: Atom, extent: Extent) -> bool:
+    def _self_padding(self, loop_axis: LoopAxis, extent: Extent) -> bool:
         """Whether every read outside this axis is seen by the load itself, so that its pad does the job."""
         e = self.expr.args[0] if self.expr.kind == "cast" else self.expr
         if e.kind != "access":
             return False
-        return any(c == atom_coord(atom) and n == extent for n, c in zip(e.data[1], e.data[2], strict=True))
+        return any(c == axis_index(loop_axis) and n == extent for n, c in zip(e.data[1], e.data[2], strict=True))
 
     def loader(self, names: Names) -> Prologue:
         """The hook for a family."""
 
         def load(axes: tuple[nodes.Axis, ...], pad: float | int = 0) -> Tile:
             spans = [a for a in axes if isinstance(a, Span)]
-            bindings = bindings_for(self.atoms, axes)
+            bindings = bindings_for(self.loop_axes, axes)
             emitter = Emitter(len(spans), names, self.declare_view)  # type: ignore[arg-type]
             block = Block(bindings)
             tile, rank = emitter.tile(self.expr, block)
@@ -141,8 +141,8 @@ class Operand:
         mask: Tile | None = None
         rank = sum(isinstance(a, Span) for a in axes)
         dim = 0
-        for axis, atom, extent in zip(axes, self.atoms, self.value.shape, strict=True):
-            inside = atom is not None and self._self_padding(atom, extent)
+        for axis, loop_axis, extent in zip(axes, self.loop_axes, self.value.shape, strict=True):
+            inside = loop_axis is not None and self._self_padding(loop_axis, extent)
             if isinstance(axis, Span):
                 here = dim
                 dim += 1
@@ -224,9 +224,9 @@ class EpilogueWriter:
         coords = {e.data[1] for e in self.slots}
         if len(coords) != 1:
             raise NotFusible(end.origin)
-        self.coords: tuple[Coord, ...] = next(iter(coords))
-        self.atoms = [only_atom(c) for c in self.coords]
-        channels = {a for a in self.atoms[CHANNELS : CHANNELS + 1] if a is not None and folds_channels(contraction)}
+        self.coords: tuple[IndexExpr, ...] = next(iter(coords))
+        self.loop_axes = [only_axis(c) for c in self.coords]
+        channels = {a for a in self.loop_axes[CHANNELS : CHANNELS + 1] if a is not None and folds_channels(contraction)}
         self.folds = False
         for e in walk_all([value]):
             if e.kind not in ("reduce", "arg", "scan") or e.value is None:
@@ -236,10 +236,10 @@ class EpilogueWriter:
             if e.kind != "reduce" or set(e.data[1]) != channels:
                 raise NotFusible(end.origin)
             self.folds = True
-        for c, atom, extent in zip(self.coords, self.atoms, contraction.shape, strict=True):
-            if atom is None and (extent != 1 or c != number_coord(0)):
+        for c, loop_axis, extent in zip(self.coords, self.loop_axes, contraction.shape, strict=True):
+            if loop_axis is None and (extent != 1 or c != constant_index(0)):
                 raise NotFusible(end.origin)
-        known = {a for a in self.atoms if a is not None}
+        known = {a for a in self.loop_axes if a is not None}
         stored = known - channels | set(self.nest.domain) & channels
         if set(self.nest.domain) != stored or not all(spills(self.nest, a) for a in stored):
             raise NotFusible(end.origin)
@@ -250,15 +250,15 @@ class EpilogueWriter:
         def finish(acc: Tile, axes: tuple[nodes.Axis, ...]) -> list[nodes.Statement]:
             kept: list[nodes.Axis] = []
             region: list[Span | At] = []
-            for atom, axis in zip(self.atoms, axes, strict=True):
+            for loop_axis, axis in zip(self.loop_axes, axes, strict=True):
                 if isinstance(axis, Span):
-                    region.append(At(Int(0)) if atom is None else Span(Int(0), axis.extent))
-                if atom is not None:
+                    region.append(At(Int(0)) if loop_axis is None else Span(Int(0), axis.extent))
+                if loop_axis is not None:
                     kept.append(axis)
             if any(isinstance(r, At) for r in region):  # an axis of extent 1: only its first row counts
                 acc = nodes.Part(acc, tuple(region))
-            atoms = [a for a in self.atoms if a is not None]
-            bindings = bindings_for(list(atoms), tuple(kept))
+            loop_axes = [a for a in self.loop_axes if a is not None]
+            bindings = bindings_for(list(loop_axes), tuple(kept))
             dims = tuple(range(sum(isinstance(a, Span) for a in kept)))
             emitter = Emitter(len(dims), names, self.declare_view)  # type: ignore[arg-type]
             value = self.nest.stores[0][1]

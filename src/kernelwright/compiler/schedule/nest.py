@@ -1,10 +1,10 @@
-"""The iteration space of one kernel: which atoms it has, what it reads and stores over them.
+"""The iteration space of one kernel: which axes it has, what it reads and stores over them.
 
-In come root values of one shape; out goes a `Nest`: the domain's atoms, and for each root a target and an expression. On the way
-1. each root is traced over one atom per axis (compiler/schedule/scalar.py);
-2. atoms are split where a reshape, repeat or upsampling needs it, so that coordinates become linear;
-3. the atoms of reductions are identified with atoms that already walk over the same data, so that softmax reads its row once;
-4. neighbouring atoms that are never told apart are merged, so that a pointwise kernel over [N, C, H, W] becomes one flat axis.
+In come root values of one shape; out goes a `Nest`: the domain's axes, and for each root a target and an expression. On the way
+1. each root is traced over one axis per axis (compiler/schedule/scalar.py);
+2. axes are split where a reshape, repeat or upsampling needs it, so that coordinates become linear;
+3. the axes of reductions are identified with axes that already walk over the same data, so that softmax reads its row once;
+4. neighbouring axes that are never told apart are merged, so that a pointwise kernel over [N, C, H, W] becomes one flat axis.
 """
 
 from __future__ import annotations
@@ -14,38 +14,38 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import (
-    Atom,
-    Coord,
+from kernelwright.compiler.graph.index_maps import (
     Datum,
-    atom_coord,
-    atoms_of,
+    IndexExpr,
+    LoopAxis,
+    axes_in,
+    axis_index,
     certainly_inside,
+    constant_index,
     data_of,
     divides,
     flatten,
     linear,
-    linear_coord,
-    number_coord,
+    linear_index,
     offset,
-    only_atom,
+    only_axis,
     substituted,
     wanted_splits,
 )
 from kernelwright.compiler.graph.symbolic import Extent, Size, likely, size_poly
-from kernelwright.compiler.schedule.scalar import Arena, Expr, Tracer, coords_of, walk_all
+from kernelwright.compiler.schedule.scalar import Arena, Expr, Tracer, indices_of, walk_all
 from kernelwright.sketch.index import OWN, Opaque, poly, rejoined, split
 
-Access = tuple[str, tuple[Extent, ...], v.Coords]
+Access = tuple[str, tuple[Extent, ...], v.MultiIndex]
 """A tensor, the shape that it is seen under, and a coordinate for each of its axes."""
 
 
 @dataclass
 class Nest:
-    """`stores[i]` = (target access, expression); all over `domain` atoms and those bound by reductions inside."""
+    """`stores[i]` = (target access, expression); all over `domain` axes and those bound by reductions inside."""
 
     arena: Arena
-    domain: list[Atom]
+    domain: list[LoopAxis]
     stores: list[tuple[Expr, Expr]]
 
     def roots(self) -> list[Expr]:
@@ -55,15 +55,15 @@ class Nest:
         """Takes the rewritten roots() back."""
         self.stores = list(zip(roots[::2], roots[1::2], strict=True))
 
-    def substitute(self, mapping: dict[Atom, Coord]) -> None:
-        """Atoms replaced everywhere, also in the domain (an atom may be split in several)."""
+    def substitute(self, mapping: dict[LoopAxis, IndexExpr]) -> None:
+        """Axes replaced everywhere, also in the domain (an axis may be split in several)."""
         self.replace(self.arena.substitute(self.roots(), mapping))
-        domain: list[Atom] = []
-        for atom in self.domain:
+        domain: list[LoopAxis] = []
+        for loop_axis in self.domain:
             parts = (
-                [t for t, _ in sorted(linear(mapping[atom]), key=lambda p: -likely(p[1])) if isinstance(t, Atom)]
-                if atom in mapping
-                else [atom]
+                [t for t, _ in sorted(linear(mapping[loop_axis]), key=lambda p: -likely(p[1])) if isinstance(t, LoopAxis)]
+                if loop_axis in mapping
+                else [loop_axis]
             )
             domain += [a for a in parts if a not in domain]
         self.domain = domain
@@ -72,17 +72,17 @@ class Nest:
 def build(tracer: Tracer, roots: list[tuple[v.Value, str]], section: tuple[int, Extent, Extent] | None = None) -> Nest:
     """The nest of roots of one shape, each with the tensor that receives it. `section` (axis, start, stop) restricts an axis."""
     shape = roots[0][0].shape
-    coords: list[Coord] = []
-    domain: list[Atom] = []
+    coords: list[IndexExpr] = []
+    domain: list[LoopAxis] = []
     for axis, extent in enumerate(shape):
         start: Extent = 0
         if section and section[0] == axis:
             start, extent = section[1], section[2] - section[1]
         if extent == 1:
-            coords.append(number_coord(start))
+            coords.append(constant_index(start))
             continue
-        domain.append(Atom(extent))
-        coords.append(atom_coord(domain[-1]) + size_poly(start))
+        domain.append(LoopAxis(extent))
+        coords.append(axis_index(domain[-1]) + size_poly(start))
     stores = []
     for value, tensor in roots:
         target = tracer.arena.access(tensor, shape, tuple(coords), value.dtype)
@@ -93,39 +93,39 @@ def build(tracer: Tracer, roots: list[tuple[v.Value, str]], section: tuple[int, 
 
 
 def simplify(nest: Nest) -> None:
-    """Splits, identifies and merges atoms until the nest has its simplest form."""
-    split_atoms(nest)
+    """Splits, identifies and merges axes until the nest has its simplest form."""
+    split_axes(nest)
     identify(nest)
-    split_atoms(nest)
+    split_axes(nest)
     to_runs(nest)
-    merge_atoms(nest)
+    merge_axes(nest)
     refine(nest)
 
 
 # ---------------------------------------------------------------- splitting
 
 
-def split_atoms(nest: Nest) -> None:
-    """Splits atoms until no division is left that a split could remove."""
+def split_axes(nest: Nest) -> None:
+    """Splits axes until no division is left that a split could remove."""
     for _ in range(32):
         pinned = {e.data[1] for e in walk_all(nest.roots()) if e.kind in ("arg", "scan")}
-        wanted = [w for e in walk_all(nest.roots()) for c in coords_of(e) for w in wanted_splits(c) if w[0] not in pinned]
+        wanted = [w for e in walk_all(nest.roots()) for c in indices_of(e) for w in wanted_splits(c) if w[0] not in pinned]
         if not wanted:
             return
-        atom, inner = wanted[0]
-        nest.substitute({atom: parts_of(atom, inner)})
+        loop_axis, inner = wanted[0]
+        nest.substitute({loop_axis: parts_of(loop_axis, inner)})
 
 
-def parts_of(atom: Atom, inner: Extent) -> Coord:
-    """The atom as `outer * inner + inner part`, with two new atoms."""
-    return atom_coord(Atom(atom.extent // inner)) * size_poly(inner) + atom_coord(Atom(inner))
+def parts_of(loop_axis: LoopAxis, inner: Extent) -> IndexExpr:
+    """The axis as `outer * inner + inner part`, with two new axes."""
+    return axis_index(LoopAxis(loop_axis.extent // inner)) * size_poly(inner) + axis_index(LoopAxis(inner))
 
 
-# ---------------------------------------------------------------- identifying reduced atoms
+# ---------------------------------------------------------------- identifying reduced axes
 
 
 def identify(nest: Nest) -> None:
-    """Renames bound atoms to atoms that walk over the same data, wherever the renaming cannot capture a free atom."""
+    """Renames bound axes to axes that walk over the same data, wherever the renaming cannot capture a free axis."""
     for _ in range(64):
         found = _identification(nest)
         if found is None:
@@ -133,7 +133,7 @@ def identify(nest: Nest) -> None:
         nest.substitute(found)
 
 
-def _identification(nest: Nest) -> dict[Atom, Coord] | None:
+def _identification(nest: Nest) -> dict[LoopAxis, IndexExpr] | None:
     everything = walk_all(nest.roots())
     targets = {target for target, _ in nest.stores}
     accesses = [e for e in everything if e.kind in ("access", "slot") and e not in targets]
@@ -152,10 +152,10 @@ def _identification(nest: Nest) -> dict[Atom, Coord] | None:
     return None
 
 
-def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[Atom, Coord] | None:
-    """A renaming of bound atoms (or a split of an atom) that makes `mine` read what `other` reads."""
-    mapping: dict[Atom, Coord] = {}
-    used: set[Atom] = set()
+def _match(mine: Expr, other: Expr, bound: tuple[LoopAxis, ...], e: Expr) -> dict[LoopAxis, IndexExpr] | None:
+    """A renaming of bound axes (or a split of an axis) that makes `mine` read what `other` reads."""
+    mapping: dict[LoopAxis, IndexExpr] = {}
+    used: set[LoopAxis] = set()
     for c, d in zip(mine.data[-1], other.data[-1], strict=True):
         a, b = dict(linear(c)), dict(linear(d))
         if offset(c) != offset(d):
@@ -167,30 +167,30 @@ def _match(mine: Expr, other: Expr, bound: tuple[Atom, ...], e: Expr) -> dict[At
         right = sorted(((t, k) for t, k in b.items()), key=lambda p: -likely(p[1]))
         if not left and not right:
             continue
-        if any(t not in bound for t, _ in left) or not all(isinstance(t, Atom) for t, _ in right) or not left or not right:
+        if any(t not in bound for t, _ in left) or not all(isinstance(t, LoopAxis) for t, _ in right) or not left or not right:
             return None
         step = _pair(left, right, e)
         if step is None:
             return None
-        for atom, image in step.items():
-            if mapping.get(atom, image) != image:
+        for loop_axis, image in step.items():
+            if mapping.get(loop_axis, image) != image:
                 return None
-            if atom not in mapping and atoms_of(image) & used:
+            if loop_axis not in mapping and axes_in(image) & used:
                 return None
-            mapping[atom] = image
-            used |= atoms_of(image)
-    if not mapping or any(atoms_of(image) & e.free for image in mapping.values()) or _captures(e, mapping):
+            mapping[loop_axis] = image
+            used |= axes_in(image)
+    if not mapping or any(axes_in(image) & e.free for image in mapping.values()) or _captures(e, mapping):
         return None
-    if any(atom not in bound for atom in mapping):  # a split of the other's atom comes first, alone
+    if any(loop_axis not in bound for loop_axis in mapping):  # a split of the other's axis comes first, alone
         return {a: c for a, c in mapping.items() if a not in bound}
-    if e.kind == "arg" and any(only_atom(image) is None for image in mapping.values()):
+    if e.kind == "arg" and any(only_axis(image) is None for image in mapping.values()):
         return None
     return mapping
 
 
-def _captures(e: Expr, mapping: dict[Atom, Coord]) -> bool:
-    """Whether something inside binds an image over an expression that still tells it from its atom: |x[i] - x[j]| is not |x[j] - x[j]|."""
-    images = {a for image in mapping.values() for a in atoms_of(image)}
+def _captures(e: Expr, mapping: dict[LoopAxis, IndexExpr]) -> bool:
+    """Whether something inside binds an image over an expression that still tells it from its axis: |x[i] - x[j]| is not |x[j] - x[j]|."""
+    images = {a for image in mapping.values() for a in axes_in(image)}
     for inner in walk_all([e.args[0]]):
         if inner.kind in ("reduce", "arg", "scan"):
             bound = set(inner.data[1]) if inner.kind == "reduce" else {inner.data[1]}
@@ -199,22 +199,24 @@ def _captures(e: Expr, mapping: dict[Atom, Coord]) -> bool:
     return False
 
 
-def _pair(left: list[tuple[Atom, Extent]], right: list[tuple[Atom, Extent]], e: Expr) -> dict[Atom, Coord] | None:
+def _pair(
+    left: list[tuple[LoopAxis, Extent]], right: list[tuple[LoopAxis, Extent]], e: Expr
+) -> dict[LoopAxis, IndexExpr] | None:
     if len(left) == len(right):
         if all(k == m and a.extent == b.extent for (a, k), (b, m) in zip(left, right, strict=True)):
-            return {a: atom_coord(b) for (a, _), (b, _) in zip(left, right, strict=True)}
+            return {a: axis_index(b) for (a, _), (b, _) in zip(left, right, strict=True)}
         return None
     if len(left) == 1 and not left[0][0].whole:
         nested = _nested(right)
         if nested and nested == (left[0][1], left[0][1] * left[0][0].extent):
-            return {left[0][0]: linear_coord(0, {b: m // left[0][1] for b, m in right})}
+            return {left[0][0]: linear_index(0, {b: m // left[0][1] for b, m in right})}
     if len(right) == 1 and not right[0][0].whole and _nested(left) == (right[0][1], right[0][1] * right[0][0].extent):
         return {right[0][0]: parts_of(right[0][0], left[-2][1] // right[0][1])} if divides(right[0][1], left[-2][1]) else None
     return None
 
 
-def _nested(terms: list[tuple[Atom, Extent]]) -> tuple[Extent, Extent] | None:
-    """(smallest coefficient, full range) if the atoms nest without gaps, largest coefficient first."""
+def _nested(terms: list[tuple[LoopAxis, Extent]]) -> tuple[Extent, Extent] | None:
+    """(smallest coefficient, full range) if the axes nest without gaps, largest coefficient first."""
     for (_, k), (b, m) in itertools.pairwise(terms):
         if k != m * b.extent:
             return None
@@ -224,7 +226,7 @@ def _nested(terms: list[tuple[Atom, Extent]]) -> tuple[Extent, Extent] | None:
 # ---------------------------------------------------------------- merging
 
 
-def _unbounded(c: Coord) -> bool:
+def _unbounded(c: IndexExpr) -> bool:
     return bool(data_of(c))
 
 
@@ -237,7 +239,7 @@ def flat_runs(data: Access) -> Access:
     """An access whose neighbouring axes are flattened where the coordinates are provably inside."""
     tensor, shape, coords = data
     sizes: list[Extent] = []
-    flat: list[Coord] = []
+    flat: list[IndexExpr] = []
     last_inside = False
     for extent, c in zip(shape, coords, strict=True):
         inside = certainly_inside(c, extent) and not _unbounded(c)
@@ -251,15 +253,15 @@ def flat_runs(data: Access) -> Access:
     return tensor, tuple(sizes), tuple(flat)
 
 
-def merge_atoms(nest: Nest) -> None:
-    """Merges pairs of atoms that stand in the ratio of a flat axis in every coordinate."""
+def merge_axes(nest: Nest) -> None:
+    """Merges pairs of axes that stand in the ratio of a flat axis in every coordinate."""
     while True:
         everything = walk_all(nest.roots())
-        atoms = sorted({a for e in everything for a in e.free} | set(nest.domain), key=lambda a: a.serial)
+        loop_axes = sorted({a for e in everything for a in e.free} | set(nest.domain), key=lambda a: a.serial)
         folded = {frozenset(e.data[1]) for e in everything if e.kind == "reduce"}
         ordered = {e.data[1] for e in everything if e.kind in ("arg", "scan")}
         weights = _weights(everything)
-        free = [a for a in atoms if not a.whole and a not in ordered]
+        free = [a for a in loop_axes if not a.whole and a not in ordered]
         pairs = ((p, q) for p in free for q in free if (p in nest.domain) == (q in nest.domain))
         pair = next(((p, q) for p, q in pairs if _mergeable(p, q, folded, weights)), None)
         if pair is None:
@@ -267,18 +269,18 @@ def merge_atoms(nest: Nest) -> None:
         _merge(nest, *pair)
 
 
-def _mergeable(p: Atom, q: Atom, folded: set[frozenset[Atom]], weights: dict[Atom, dict[int, Extent]]) -> bool:
+def _mergeable(p: LoopAxis, q: LoopAxis, folded: set[frozenset[LoopAxis]], weights: dict[LoopAxis, dict[int, Extent]]) -> bool:
     if p == q or any((p in f) != (q in f) for f in folded):
         return False
     mine, its = weights.get(p, {}), weights.get(q, {})
     return mine.keys() == its.keys() and all(mine[k] == its[k] * q.extent for k in mine)
 
 
-def _weights(everything: list[Expr]) -> dict[Atom, dict[int, Extent]]:
-    """For each atom its factor in every coordinate that contains it, those under // and % included, by number."""
-    weights: dict[Atom, dict[int, Extent]] = {}
-    numbers: dict[Coord, int] = {}
-    waiting = [c for e in everything for c in coords_of(e)]
+def _weights(everything: list[Expr]) -> dict[LoopAxis, dict[int, Extent]]:
+    """For each axis its factor in every coordinate that contains it, those under // and % included, by number."""
+    weights: dict[LoopAxis, dict[int, Extent]] = {}
+    numbers: dict[IndexExpr, int] = {}
+    waiting = [c for e in everything for c in indices_of(e)]
     while waiting:
         c = waiting.pop()
         if c in numbers:
@@ -287,45 +289,45 @@ def _weights(everything: list[Expr]) -> dict[Atom, dict[int, Extent]]:
         for term, factor in linear(c):
             if isinstance(term, Opaque):
                 waiting.append(term.left)
-            elif isinstance(term, Atom):
+            elif isinstance(term, LoopAxis):
                 weights.setdefault(term, {})[number] = factor
     return weights
 
 
-def _merge(nest: Nest, p: Atom, q: Atom) -> None:
-    merged = Atom(p.extent * q.extent)
+def _merge(nest: Nest, p: LoopAxis, q: LoopAxis) -> None:
+    merged = LoopAxis(p.extent * q.extent)
 
-    def coord(c: Coord, walk: Callable[[Expr], Expr]) -> Coord:
-        total = number_coord(offset(c))
+    def index_expr(c: IndexExpr, walk: Callable[[Expr], Expr]) -> IndexExpr:
+        total = constant_index(offset(c))
         for term, k in linear(c):
             if isinstance(term, Opaque):
-                part = OWN.combine(term.op, coord(term.left, walk), term.right)
+                part = OWN.combine(term.op, index_expr(term.left, walk), term.right)
             elif isinstance(term, Datum):
-                part = atom_coord(Datum(walk(term.expression), term.extent))
+                part = axis_index(Datum(walk(term.expression), term.extent))
             elif term == p:
                 continue
             else:
-                part = atom_coord(merged) if term == q else poly(term)
+                part = axis_index(merged) if term == q else poly(term)
             total = total + part * size_poly(k)
         return rejoined(total)
 
-    nest.replace(nest.arena.rewrite(nest.roots(), coord, lambda a: (merged,) if a in (p, q) else (a,)))
+    nest.replace(nest.arena.rewrite(nest.roots(), index_expr, lambda a: (merged,) if a in (p, q) else (a,)))
     nest.domain = [merged if a == q else a for a in nest.domain if a != p]
 
 
 def refine(nest: Nest) -> None:
-    """Cuts flat axes into one view axis per atom, as far as the coefficients allow."""
+    """Cuts flat axes into one view axis per axis, as far as the coefficients allow."""
     nest.replace(nest.arena.rewrite(nest.roots(), lambda c, walk: substituted(c, {}, walk), lambda a: (a,), cut_axes))
 
 
 def cut_axes(data: Access) -> Access:
-    """An access with flat axes cut into one view axis per atom."""
+    """An access with flat axes cut into one view axis per axis."""
     tensor, shape, coords = data
     pieces = [piece for extent, c in zip(shape, coords, strict=True) for piece in _cut_axis(extent, c)]
     return tensor, tuple(size for size, _ in pieces), tuple(piece for _, piece in pieces)
 
 
-def _cut_axis(extent: Extent, c: Coord) -> list[tuple[Extent, Coord]]:
+def _cut_axis(extent: Extent, c: IndexExpr) -> list[tuple[Extent, IndexExpr]]:
     if not certainly_inside(c, extent) or _unbounded(c):
         return [(extent, c)]
     steps = {k for _, k in linear(c) if isinstance(k, Size) or k > 1}

@@ -1,4 +1,4 @@
-"""Scalar expressions: what one element of a kernel's output is, written over the atoms of its iteration space.
+"""Scalar expressions: what one element of a kernel's output is, written over the axes of its iteration space.
 
 `Arena` makes expressions and keeps one object for each distinct one, so identity is equality and common subexpressions are shared.
 `Tracer` turns values into expressions: it inlines views, pointwise maths and reductions down to the tensors in memory. What
@@ -12,19 +12,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import (
-    Atom,
-    Coord,
+from kernelwright.compiler.graph.index_maps import (
     Datum,
-    atom_coord,
-    atoms_of,
+    IndexExpr,
+    LoopAxis,
+    axes_in,
+    axis_index,
     certainly_below,
     certainly_natural,
     certainly_outside,
+    constant_index,
     data_of,
     linear,
-    number_coord,
-    only_atom,
+    only_axis,
     substituted,
 )
 from kernelwright.compiler.graph.symbolic import Extent, Size, size_poly
@@ -35,19 +35,19 @@ from kernelwright.sketch.nodes import DType
 @dataclass(frozen=True, eq=False)
 class Expr:
     """`kind` is const, index, access, apply, cast, bitcast, reduce, arg, scan or slot; `data` is what belongs to the kind:
-    the number; the Coord; (tensor, view shape, coords); the operation; –; –; (op, atoms); (op, atom); (op, atom, reverse,
-    exclusive); (value, coords). `free` are the atoms that it depends on, `number` says when it was made."""
+    the number; the Coord; (tensor, view shape, coords); the operation; –; –; (op, axes); (op, axis); (op, axis, reverse,
+    exclusive); (value, coords). `free` are the axes that it depends on, `number` says when it was made."""
 
     kind: str
     data: Any
     args: tuple[Expr, ...]
     dtype: DType
-    free: frozenset[Atom]
+    free: frozenset[LoopAxis]
     number: int
     value: v.Value | None = None
 
 
-CoordRewrite = Callable[[Coord, Callable[[Expr], Expr]], Coord]
+IndexRewrite = Callable[[IndexExpr, Callable[[Expr], Expr]], IndexExpr]
 
 
 @dataclass
@@ -57,7 +57,13 @@ class Arena:
     table: dict[Any, Expr] = field(default_factory=dict)
 
     def _make(
-        self, kind: str, data: Any, args: tuple[Expr, ...], dtype: DType, free: frozenset[Atom], value: v.Value | None = None
+        self,
+        kind: str,
+        data: Any,
+        args: tuple[Expr, ...],
+        dtype: DType,
+        free: frozenset[LoopAxis],
+        value: v.Value | None = None,
     ) -> Expr:
         key = (kind, data, args, dtype)
         found = self.table.get(key)
@@ -78,13 +84,13 @@ class Arena:
             return self.cast(self.index(value.poly), dtype)
         return self.const(value, dtype)
 
-    def index(self, coord: Coord) -> Expr:
-        if coord.constant is not None:
-            return self.const(coord.constant, DType.i64)
-        return self._make("index", coord, (), DType.i64, atoms_of(coord))
+    def index(self, index_expr: IndexExpr) -> Expr:
+        if index_expr.constant is not None:
+            return self.const(index_expr.constant, DType.i64)
+        return self._make("index", index_expr, (), DType.i64, axes_in(index_expr))
 
-    def access(self, tensor: str, shape: tuple[Extent, ...], coords: v.Coords, dtype: DType) -> Expr:
-        free = frozenset().union(*(atoms_of(c) for c in coords)) if coords else frozenset()
+    def access(self, tensor: str, shape: tuple[Extent, ...], coords: v.MultiIndex, dtype: DType) -> Expr:
+        free = frozenset().union(*(axes_in(c) for c in coords)) if coords else frozenset()
         return self._make("access", (tensor, shape, coords), (), dtype, free)
 
     def apply(self, op: str, args: tuple[Expr, ...], dtype: DType) -> Expr:
@@ -100,13 +106,13 @@ class Arena:
     def bitcast(self, x: Expr, dtype: DType) -> Expr:
         return x if x.dtype == dtype else self._make("bitcast", None, (x,), dtype, x.free)
 
-    def reduce(self, op: str, x: Expr, atoms: tuple[Atom, ...], value: v.Value | None) -> Expr:
-        """A reduction; atoms that the operand does not depend on are reduced by arithmetic."""
-        atoms = tuple(dict.fromkeys(atoms))
-        inside = tuple(a for a in atoms if a in x.free)
+    def reduce(self, op: str, x: Expr, loop_axes: tuple[LoopAxis, ...], value: v.Value | None) -> Expr:
+        """A reduction; axes that the operand does not depend on are reduced by arithmetic."""
+        loop_axes = tuple(dict.fromkeys(loop_axes))
+        inside = tuple(a for a in loop_axes if a in x.free)
         repeats: Extent = 1
-        for atom in atoms:
-            repeats *= 1 if atom in x.free else atom.extent
+        for loop_axis in loop_axes:
+            repeats *= 1 if loop_axis in x.free else loop_axis.extent
         if inside:
             x = self._make("reduce", (op, inside), (x,), x.dtype, x.free - set(inside), value)
         if repeats != 1 and op in ("sum", "prod"):
@@ -114,27 +120,27 @@ class Arena:
             x = self.apply("mul" if op == "sum" else "pow", (x, self.number(number, x.dtype)), x.dtype)
         return x
 
-    def arg(self, op: str, x: Expr, atom: Atom, value: v.Value | None) -> Expr:
-        if atom not in x.free:
+    def arg(self, op: str, x: Expr, loop_axis: LoopAxis, value: v.Value | None) -> Expr:
+        if loop_axis not in x.free:
             return self.const(0, DType.i64)
-        return self._make("arg", (op, atom), (x,), DType.i64, x.free - {atom}, value)
+        return self._make("arg", (op, loop_axis), (x,), DType.i64, x.free - {loop_axis}, value)
 
-    def scan(self, op: str, x: Expr, atom: Atom, reverse: bool, exclusive: bool, value: v.Value | None) -> Expr:
-        return self._make("scan", (op, atom, reverse, exclusive), (x,), x.dtype, x.free | {atom}, value)
+    def scan(self, op: str, x: Expr, loop_axis: LoopAxis, reverse: bool, exclusive: bool, value: v.Value | None) -> Expr:
+        return self._make("scan", (op, loop_axis, reverse, exclusive), (x,), x.dtype, x.free | {loop_axis}, value)
 
-    def slot(self, value: v.Value, coords: v.Coords, dtype: DType) -> Expr:
-        free = frozenset().union(*(atoms_of(c) for c in coords)) if coords else frozenset()
+    def slot(self, value: v.Value, coords: v.MultiIndex, dtype: DType) -> Expr:
+        free = frozenset().union(*(axes_in(c) for c in coords)) if coords else frozenset()
         return self._make("slot", (value, coords), (), dtype, free, value)
 
     def rewrite(
         self,
         roots: list[Expr],
-        coord: CoordRewrite,
-        renamed: Callable[[Atom], tuple[Atom, ...]],
+        index_expr: IndexRewrite,
+        renamed: Callable[[LoopAxis], tuple[LoopAxis, ...]],
         access: Callable[[Any], Any] | None = None,
     ) -> list[Expr]:
         """The roots with every coordinate passed through `coord` (which gets a function for the expressions inside run-time
-        indices), bound atoms renamed (one may become several), and accesses seen through another view by `access`."""
+        indices), bound axes renamed (one may become several), and accesses seen through another view by `access`."""
         done: dict[Expr, Expr] = {}
 
         def walk(e: Expr) -> Expr:
@@ -146,12 +152,12 @@ class Arena:
             if e.kind == "const":
                 return e
             if e.kind == "index":
-                return self.index(coord(e.data, walk))
+                return self.index(index_expr(e.data, walk))
             if e.kind == "access":
                 tensor, shape, coords = access(e.data) if access else e.data
-                return self.access(tensor, shape, tuple(coord(c, walk) for c in coords), e.dtype)
+                return self.access(tensor, shape, tuple(index_expr(c, walk) for c in coords), e.dtype)
             if e.kind == "slot":
-                return self.slot(e.data[0], tuple(coord(c, walk) for c in e.data[1]), e.dtype)
+                return self.slot(e.data[0], tuple(index_expr(c, walk) for c in e.data[1]), e.dtype)
             args = tuple(map(walk, e.args))
             if e.kind == "apply":
                 return self.apply(e.data, args, e.dtype)
@@ -167,11 +173,15 @@ class Arena:
 
         return [walk(r) for r in roots]
 
-    def substitute(self, roots: list[Expr], mapping: Mapping[Atom, Coord]) -> list[Expr]:
-        """The roots with atoms replaced by coordinates; a reduced atom may be renamed or split in several."""
+    def substitute(self, roots: list[Expr], mapping: Mapping[LoopAxis, IndexExpr]) -> list[Expr]:
+        """The roots with axes replaced by coordinates; a reduced axis may be renamed or split in several."""
 
-        def renamed(atom: Atom) -> tuple[Atom, ...]:
-            return tuple(t for t, _ in linear(mapping[atom]) if isinstance(t, Atom)) if atom in mapping else (atom,)
+        def renamed(loop_axis: LoopAxis) -> tuple[LoopAxis, ...]:
+            return (
+                tuple(t for t, _ in linear(mapping[loop_axis]) if isinstance(t, LoopAxis))
+                if loop_axis in mapping
+                else (loop_axis,)
+            )
 
         return self.rewrite(roots, lambda c, walk: substituted(c, mapping, walk), renamed)
 
@@ -185,7 +195,7 @@ def walk_all(roots: list[Expr]) -> list[Expr]:
         if e in seen:
             return
         seen.add(e)
-        for c in coords_of(e):
+        for c in indices_of(e):
             for d in data_of(c):
                 visit(d.expression)
         for a in e.args:
@@ -197,7 +207,7 @@ def walk_all(roots: list[Expr]) -> list[Expr]:
     return order
 
 
-def coords_of(e: Expr) -> v.Coords:
+def indices_of(e: Expr) -> v.MultiIndex:
     """The coordinates that an expression contains itself."""
     if e.kind == "index":
         return (e.data,)
@@ -217,18 +227,18 @@ class Tracer:
     arena: Arena
     placed: Mapping[int, str]
     slots: frozenset[int] = frozenset()
-    memo: dict[tuple[int, v.Coords], Expr] = field(default_factory=dict)
+    memo: dict[tuple[int, v.MultiIndex], Expr] = field(default_factory=dict)
     pinned: frozenset[int] = frozenset()  # values to be computed here although they are placed: the roots themselves
     repeated: dict[int, int] = field(default_factory=dict)  # how many copies of a reduction have been traced
 
-    def at(self, value: v.Value, coords: v.Coords) -> Expr:
+    def at(self, value: v.Value, coords: v.MultiIndex) -> Expr:
         """The element of a value at coordinates, in its compute dtype."""
         key = (id(value), coords)
         if key not in self.memo:
             self.memo[key] = self._at(value, coords)
         return self.memo[key]
 
-    def _at(self, value: v.Value, coords: v.Coords) -> Expr:
+    def _at(self, value: v.Value, coords: v.MultiIndex) -> Expr:
         if id(value) in self.slots:
             return self.arena.slot(value, coords, value.dtype.computed)
         if id(value) in self.placed and id(value) not in self.pinned:
@@ -239,20 +249,20 @@ class Tracer:
         expr: Expr = handler(value, coords)
         return expr
 
-    def _load(self, tensor: str, value: v.Value, coords: v.Coords) -> Expr:
+    def _load(self, tensor: str, value: v.Value, coords: v.MultiIndex) -> Expr:
         access = self.arena.access(tensor, value.shape, coords, value.dtype)
         return self.arena.cast(access, value.dtype.computed)
 
-    def _leaf(self, value: v.Leaf, coords: v.Coords) -> Expr:
+    def _leaf(self, value: v.Leaf, coords: v.MultiIndex) -> Expr:
         return self._load(value.tensor, value, coords)
 
-    def _const(self, value: v.Const, coords: v.Coords) -> Expr:
+    def _const(self, value: v.Const, coords: v.MultiIndex) -> Expr:
         return self.arena.number(value.value, value.dtype.computed)
 
-    def _position(self, value: v.Position, coords: v.Coords) -> Expr:
+    def _position(self, value: v.Position, coords: v.MultiIndex) -> Expr:
         return self.arena.cast(self.arena.index(coords[value.axis]), value.dtype.computed)
 
-    def _map(self, value: v.Map, coords: v.Coords) -> Expr:
+    def _map(self, value: v.Map, coords: v.MultiIndex) -> Expr:
         args = tuple(self.at(a, aligned(coords, value.shape, a.shape)) for a in value.args)
         dtype = value.dtype.computed
         if value.op == "cast":
@@ -268,12 +278,12 @@ class Tracer:
             args = args[:first] + tuple(self.arena.cast(a, want) for a in args[first:])
         return self.arena.apply(value.op, args, dtype)
 
-    def _view(self, value: v.View, coords: v.Coords) -> Expr:
+    def _view(self, value: v.View, coords: v.MultiIndex) -> Expr:
         source = value.source
         inner = value.move(coords)
         if value.fill is None:
             return self.at(source, inner)
-        outside: list[tuple[Coord, str, Extent]] = []
+        outside: list[tuple[IndexExpr, str, Extent]] = []
         for c, extent in zip(inner, source.shape, strict=True):
             if certainly_outside(c, extent):
                 return self.arena.const(value.fill, value.dtype.computed)
@@ -289,40 +299,40 @@ class Tracer:
         assert inside is not None
         return self.arena.apply("where", (inside, x, self.arena.const(value.fill, x.dtype)), x.dtype)
 
-    def _reduce(self, value: v.Reduce, coords: v.Coords) -> Expr:
+    def _reduce(self, value: v.Reduce, coords: v.MultiIndex) -> Expr:
         self.repeated[id(value)] = self.repeated.get(id(value), 0) + 1
         if self.repeated[id(value)] > MOST_REPEATS and id(value) not in self.pinned:
             raise v.MustMaterialize(value)
         rest = list(coords)
-        inner: list[Coord] = []
-        atoms: list[Atom] = []
+        inner: list[IndexExpr] = []
+        loop_axes: list[LoopAxis] = []
         for axis, extent in enumerate(value.source.shape):
             if axis in value.axes:
                 if extent != 1:
-                    atoms.append(Atom(extent))
-                inner.append(atom_coord(atoms[-1]) if extent != 1 else number_coord(0))
+                    loop_axes.append(LoopAxis(extent))
+                inner.append(axis_index(loop_axes[-1]) if extent != 1 else constant_index(0))
             else:
                 inner.append(rest.pop(0))
         body = self.at(value.source, tuple(inner))
         if value.dtype != value.source.dtype and value.op in ("sum", "prod"):
             body = self.arena.cast(body, value.dtype.computed)
-        return self.arena.reduce(value.op, body, tuple(atoms), value)
+        return self.arena.reduce(value.op, body, tuple(loop_axes), value)
 
-    def _argreduce(self, value: v.ArgReduce, coords: v.Coords) -> Expr:
-        atom = Atom(value.source.shape[value.axis], whole=True)
-        inner = (*coords[: value.axis], atom_coord(atom), *coords[value.axis :])
-        return self.arena.arg(value.op, self.at(value.source, inner), atom, value)
+    def _argreduce(self, value: v.ArgReduce, coords: v.MultiIndex) -> Expr:
+        loop_axis = LoopAxis(value.source.shape[value.axis], whole=True)
+        inner = (*coords[: value.axis], axis_index(loop_axis), *coords[value.axis :])
+        return self.arena.arg(value.op, self.at(value.source, inner), loop_axis, value)
 
-    def _scan(self, value: v.Scan, coords: v.Coords) -> Expr:
-        atom = only_atom(coords[value.axis])
-        if atom is None or atom.extent != value.shape[value.axis]:
+    def _scan(self, value: v.Scan, coords: v.MultiIndex) -> Expr:
+        loop_axis = only_axis(coords[value.axis])
+        if loop_axis is None or loop_axis.extent != value.shape[value.axis]:
             raise v.MustMaterialize(value)
-        if any(atom in atoms_of(c) for i, c in enumerate(coords) if i != value.axis):
+        if any(loop_axis in axes_in(c) for i, c in enumerate(coords) if i != value.axis):
             raise v.MustMaterialize(value)
         body = self.at(value.source, coords)
-        return self.arena.scan(value.op, body, atom, value.reverse, value.exclusive, value)
+        return self.arena.scan(value.op, body, loop_axis, value.reverse, value.exclusive, value)
 
-    def _concat(self, value: v.Concat, coords: v.Coords) -> Expr:
+    def _concat(self, value: v.Concat, coords: v.MultiIndex) -> Expr:
         position = coords[value.axis]
         start: Extent = 0
         chosen: Expr | None = None
@@ -330,7 +340,7 @@ class Tracer:
             extent = part.shape[value.axis]
             stop = start + extent
             if extent != 0 and not certainly_outside(position - size_poly(start), extent):  # this part can be met
-                within = number_coord(0) if extent == 1 else position - size_poly(start)  # of a stack: no position to look at
+                within = constant_index(0) if extent == 1 else position - size_poly(start)  # of a stack: no position to look at
                 inner = (*coords[: value.axis], within, *coords[value.axis + 1 :])
                 x = self.at(part, inner)
                 if chosen is None:
@@ -342,26 +352,26 @@ class Tracer:
         assert chosen is not None
         return chosen
 
-    def _gather(self, value: v.Gather, coords: v.Coords) -> Expr:
+    def _gather(self, value: v.Gather, coords: v.MultiIndex) -> Expr:
         return self.at(value.source, self.positions(value, coords))
 
-    def positions(self, value: v.Gather, coords: v.Coords) -> v.Coords:
+    def positions(self, value: v.Gather, coords: v.MultiIndex) -> v.MultiIndex:
         """Where in its source a lookup reads."""
 
-        def read(which: int, at: v.Coords, extent: Extent) -> Coord:
+        def read(which: int, at: v.MultiIndex, extent: Extent) -> IndexExpr:
             index = self.arena.cast(self.at(value.indices[which], at), DType.i64)
             zero = self.arena.const(0, DType.i64)
             negative = self.arena.apply("lt", (index, zero), DType.bool)
             wrapped = self.arena.apply("add", (index, self.arena.number(extent, DType.i64)), DType.i64)
-            return atom_coord(Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent))
+            return axis_index(Datum(self.arena.apply("where", (negative, wrapped, index), DType.i64), extent))
 
         return value.build(coords, read)
 
 
-def aligned(coords: v.Coords, shape: tuple[Extent, ...], source: tuple[Extent, ...]) -> v.Coords:
+def aligned(coords: v.MultiIndex, shape: tuple[Extent, ...], source: tuple[Extent, ...]) -> v.MultiIndex:
     """Coordinates of a broadcast source: axes align at the right, extent 1 stands still."""
     skipped = len(shape) - len(source)
-    return tuple(number_coord(0) if extent == 1 else c for c, extent in zip(coords[skipped:], source, strict=True))
+    return tuple(constant_index(0) if extent == 1 else c for c, extent in zip(coords[skipped:], source, strict=True))
 
 
 def _already(x: Expr, dtype: DType) -> bool:

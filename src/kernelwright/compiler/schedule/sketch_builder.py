@@ -86,7 +86,7 @@ class SketchBuilder:
 
     def scatter(
         self, made: v.Value, base: v.Value, updates: v.Value, serial: tuple[Extent, ...],
-        place: Callable[[v.Coords, Any], v.Coords], combine: str,
+        place: Callable[[v.MultiIndex, Any], v.MultiIndex], combine: str,
     ) -> None:  # fmt: skip
         """Copies `base`, then writes every element of `updates` at `place(coords)`."""
         from kernelwright.compiler.schedule import custom

@@ -1,6 +1,6 @@
-"""Writes a nest as sketch statements: each scalar expression becomes a tile, for a given binding of atoms.
+"""Writes a nest as sketch statements: each scalar expression becomes a tile, for a given binding of axes.
 
-What an atom is at a place in the kernel says its binding (bindings.py). All tiles of a kernel live in one space of `rank` tile axes
+What an axis is at a place in the kernel says its binding (bindings.py). All tiles of a kernel live in one space of `rank` tile axes
 and have extent 1 along those they do not depend on; leading axes that a tile does not have are left away, as NumPy broadcasting
 allows. Statements go into nested `Block`s; a tile is written in the outermost block that knows all its loop variables, so what does
 not change in a loop stands before it.
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, Coord, Datum, atoms_of, linear, offset
+from kernelwright.compiler.graph.index_maps import Datum, IndexExpr, LoopAxis, axes_in, linear, offset
 from kernelwright.compiler.graph.symbolic import Extent, size_index, size_poly
 from kernelwright.compiler.schedule.bindings import Block, Dim, LineReduce, Loop, LoopedReduce, integer_tile
 from kernelwright.compiler.schedule.scalar import Expr, walk_all
@@ -112,13 +112,13 @@ class Emitter:
             return nodes.Reduce(e.data[0], x, tuple(sorted(axes))), rank
         if e.kind == "arg":
             return nodes.ArgReduce(e.data[0], x, self._axis(e.data[1], block, rank)), rank
-        op, atom, reverse, exclusive = e.data
-        x, rank = self._with_axis(args[0], atom, block, e.dtype)
-        return nodes.Scan(op, x, self._axis(atom, block, rank), reverse, exclusive), rank
+        op, loop_axis, reverse, exclusive = e.data
+        x, rank = self._with_axis(args[0], loop_axis, block, e.dtype)
+        return nodes.Scan(op, x, self._axis(loop_axis, block, rank), reverse, exclusive), rank
 
-    def _with_axis(self, made: tuple[Tile, int], atom: Atom, block: Block, dtype: DType) -> tuple[Tile, int]:
-        """The tile with a real extent along an atom's axis (an operand of a scan may not depend on it)."""
-        binding = block.lookup(atom)
+    def _with_axis(self, made: tuple[Tile, int], loop_axis: LoopAxis, block: Block, dtype: DType) -> tuple[Tile, int]:
+        """The tile with a real extent along an axis's axis (an operand of a scan may not depend on it)."""
+        binding = block.lookup(loop_axis)
         assert isinstance(binding, Dim)
         x, rank = made
         need = self.rank - binding.dim
@@ -129,9 +129,9 @@ class Emitter:
             return x, rank
         return nodes.Binary(op, x, zero), max(rank, need)
 
-    def _axis(self, atom: Atom, block: Block, rank: int) -> int:
-        binding = block.lookup(atom)
-        assert isinstance(binding, Dim), "a reduced atom must be a tile axis"
+    def _axis(self, loop_axis: LoopAxis, block: Block, rank: int) -> int:
+        binding = block.lookup(loop_axis)
+        assert isinstance(binding, Dim), "a reduced axis must be a tile axis"
         return binding.dim - (self.rank - rank)
 
     def _apply(self, e: Expr, args: list[tuple[Tile, int]]) -> tuple[Tile, int]:
@@ -156,7 +156,7 @@ class Emitter:
     # ------------------------------------------------------------ loops
 
     def _run_loop(self, e: Expr, block: Block) -> tuple[Tile, int]:
-        """Runs the loop of a reduction together with others over the same atoms that do not need each other."""
+        """Runs the loop of a reduction together with others over the same axes that do not need each other."""
         if e in self.moments and all(m not in block.tiles and block.home(m.free) is block for m in self.moments[e]):
             self._run_moments(*self.moments[e], block)
             return block.tiles[e]
@@ -222,7 +222,7 @@ class Emitter:
         for name in (mean, spread):
             block.statements.append(nodes.Assign(name, nodes.Full(shape, 0.0, dtype, "accumulator")))
 
-        walked = self.looped[total].atoms
+        walked = self.looped[total].loop_axes
 
         def scaled(tile: Tile, factor: Tile) -> Tile:
             return nodes.Binary("mul", tile, factor)
@@ -266,9 +266,9 @@ class Emitter:
         block.statements.append(nodes.Assign(where, nodes.Full(shape, 0, DType.i64, "accumulator")))
         return [best, where]
 
-    def _extent(self, dim: int, free: frozenset[Atom], block: Block) -> Index:
-        for atom in free:
-            binding = block.lookup(atom)
+    def _extent(self, dim: int, free: frozenset[LoopAxis], block: Block) -> Index:
+        for loop_axis in free:
+            binding = block.lookup(loop_axis)
             if isinstance(binding, Dim) and binding.dim == dim:
                 return binding.extent
         return Int(1)
@@ -282,11 +282,11 @@ class Emitter:
             block.statements.append(nodes.Assign(names[0], nodes.Binary(REDUCTIONS[e.data[0]].step, nodes.Var(names[0]), x)))
             return
         best, where = nodes.Var(names[0]), nodes.Var(names[1])
-        op, atom = e.data
-        binding = block.lookup(atom)
+        op, loop_axis = e.data
+        binding = block.lookup(loop_axis)
         position: Tile
         if isinstance(binding, Dim):
-            axis = self._axis(atom, block, rank)
+            axis = self._axis(loop_axis, block, rank)
             local = nodes.ArgReduce(op, x, axis)
             position = nodes.Binary("add", local, FromIndex(binding.start))
             x = nodes.Reduce(op, x, (axis,))
@@ -308,15 +308,15 @@ class Emitter:
 
     # ------------------------------------------------------------ coordinates and memory
 
-    def resolve(self, c: Coord, block: Block) -> tuple[Index, dict[int, Index], list[tuple[Extent, Tile, int]]]:
+    def resolve(self, c: IndexExpr, block: Block) -> tuple[Index, dict[int, Index], list[tuple[Extent, Tile, int]]]:
         """A coordinate as number + steps along tile axes + tiles (coefficient, tile, rank) for what is not linear."""
         base: Index = size_index(offset(c))
         steps: dict[int, Index] = {}
         tiles: list[tuple[Extent, Tile, int]] = []
         for term, k in linear(c):
-            if isinstance(term, Atom):
+            if isinstance(term, LoopAxis):
                 binding = block.lookup(term)
-                assert binding is not None, f"unbound atom {term}"
+                assert binding is not None, f"unbound axis {term}"
                 if isinstance(binding, Loop):
                     base = add(base, mul(size_index(k), binding.index))
                 else:
@@ -336,7 +336,7 @@ class Emitter:
                     tiles.append((k, nodes.Binary(name, tile, integer_tile(by)), rank))
         return base, {d: s for d, s in steps.items() if s != Int(0)}, tiles
 
-    def index_tile(self, c: Coord, block: Block) -> tuple[Tile, int]:
+    def index_tile(self, c: IndexExpr, block: Block) -> tuple[Tile, int]:
         """A coordinate as an i64 tile."""
         base, steps, tiles = self.resolve(c, block)
         parts: list[tuple[Tile, int]] = []
@@ -357,12 +357,12 @@ class Emitter:
             total, rank = nodes.Binary("add", total, x), max(rank, r)
         return total, rank
 
-    def _dim_extent(self, dim: int, c: Coord, block: Block) -> Index:
-        for atom in atoms_of(c):
-            binding = block.lookup(atom)
+    def _dim_extent(self, dim: int, c: IndexExpr, block: Block) -> Index:
+        for loop_axis in axes_in(c):
+            binding = block.lookup(loop_axis)
             if isinstance(binding, Dim) and binding.dim == dim:
                 return binding.extent
-        raise AssertionError("no atom of this coordinate runs along the tile axis")
+        raise AssertionError("no axis of this coordinate runs along the tile axis")
 
     def arranged(self, tile: Tile, dims: tuple[int, ...]) -> tuple[Tile, int]:
         """A tile whose axes are the given tile axes, brought to ascending order with gaps of extent 1."""
@@ -378,7 +378,7 @@ class Emitter:
         return tile, self.rank - first
 
     def region(
-        self, coords: v.Coords, shape: tuple[Extent, ...], block: Block
+        self, coords: v.MultiIndex, shape: tuple[Extent, ...], block: Block
     ) -> tuple[tuple[Axis, ...], tuple[int, ...], bool]:
         """Region of a tensor, the tile axes that its result has in order, and whether it surely lies inside."""
         resolved = [self.resolve(c, block) for c in coords]
@@ -411,10 +411,10 @@ class Emitter:
                 axes.append(At(base))
         return tuple(axes), (*pick_dims, *span_dims), all(self._inside(c, n, block) for c, n in zip(coords, shape, strict=True))
 
-    def _dims_of(self, c: Coord, block: Block) -> set[int]:
-        return {b.dim for a in atoms_of(c) if isinstance(b := block.lookup(a), Dim)}
+    def _dims_of(self, c: IndexExpr, block: Block) -> set[int]:
+        return {b.dim for a in axes_in(c) if isinstance(b := block.lookup(a), Dim)}
 
-    def _pick_tile(self, c: Coord, dims: tuple[int, ...], block: Block) -> Tile:
+    def _pick_tile(self, c: IndexExpr, dims: tuple[int, ...], block: Block) -> Tile:
         """The index tile with exactly the pick axes (others have extent 1 and are dropped)."""
         tile, rank = self.index_tile(c, block)
         first = self.rank - rank
@@ -423,9 +423,9 @@ class Emitter:
                 tile = nodes.Squeeze(tile, dim - first)
         return tile
 
-    def _inside(self, c: Coord, extent: Extent, block: Block) -> bool:
+    def _inside(self, c: IndexExpr, extent: Extent, block: Block) -> bool:
         """Whether every position is inside an axis, also those of a tile's last, incomplete step."""
-        bound: dict[Any, Range] = {a: (a.low, size_poly(b.largest)) for a in atoms_of(c) if (b := block.lookup(a)) is not None}
+        bound: dict[Any, Range] = {a: (a.low, size_poly(b.largest)) for a in axes_in(c) if (b := block.lookup(a)) is not None}
         ranges = Ranges(bound, others=None)
         low, high = ranges.interval(c)
         if low is not None and high is not None and isinstance(extent, int):
@@ -447,7 +447,14 @@ class Emitter:
         self.store_tile(tensor, shape, coords, tile, rank, block, mode)
 
     def store_tile(
-        self, tensor: str, shape: tuple[Extent, ...], coords: v.Coords, tile: Tile, rank: int, block: Block, mode: str = "set"
+        self,
+        tensor: str,
+        shape: tuple[Extent, ...],
+        coords: v.MultiIndex,
+        tile: Tile,
+        rank: int,
+        block: Block,
+        mode: str = "set",
     ) -> None:
         """Stores a tile of this kernel's tile axes at coordinates."""
         axes, dims, _ = self.region(coords, shape, block)
@@ -470,14 +477,14 @@ class Emitter:
         block.statements.append(nodes.Store(self.declare_view(tensor, shape), axes, tile, mode))  # type: ignore[arg-type]
 
 
-def _walked(atoms: tuple[Atom, ...], block: Block) -> tuple[Index, int]:
-    """How many elements loops over these atoms, outermost first, have passed before this step, and how many it takes."""
+def _walked(loop_axes: tuple[LoopAxis, ...], block: Block) -> tuple[Index, int]:
+    """How many elements loops over these axes, outermost first, have passed before this step, and how many it takes."""
     before: Index = Int(0)
     size = 1
-    for atom in atoms:
-        binding = block.lookup(atom)
+    for loop_axis in loop_axes:
+        binding = block.lookup(loop_axis)
         assert binding is not None
-        before = mul(before, size_index(atom.extent))
+        before = mul(before, size_index(loop_axis.extent))
         if isinstance(binding, Loop):
             before = add(before, binding.index)
         else:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Atom, linear
+from kernelwright.compiler.graph.index_maps import LoopAxis, linear
 from kernelwright.compiler.graph.symbolic import likely
 from kernelwright.compiler.graph.values import MustMaterialize
 from kernelwright.compiler.schedule.nest import Nest
@@ -33,14 +33,14 @@ def reductions(nest: Nest) -> list[Expr]:
     return [e for e in walk_all([value for _, value in nest.stores]) if e.kind in ("reduce", "arg")]
 
 
-def bound_atoms(e: Expr) -> tuple[Atom, ...]:
-    """The atoms that a reduction binds."""
+def bound_axes(e: Expr) -> tuple[LoopAxis, ...]:
+    """The axes that a reduction binds."""
     return tuple(e.data[1]) if e.kind == "reduce" else (e.data[1],)
 
 
-def points(atoms: Iterable[Atom]) -> int:
+def points(loop_axes: Iterable[LoopAxis]) -> int:
     """Points of a space with these axes (where sizes vary: in the example)."""
-    return math.prod(likely(a.extent) for a in atoms)
+    return math.prod(likely(a.extent) for a in loop_axes)
 
 
 def work(e: Expr) -> int:
@@ -60,7 +60,7 @@ def refuse_waste(nest: Nest, machine: Capabilities) -> None:
             again = e.kind in ("reduce", "arg", "scan") or expensive(e)
             if again and _overlapping(outer, e, domain) and outer.value is not None:
                 raise MustMaterialize(compact(outer.value.sources()[0]))
-            if e.kind in ("reduce", "arg", "scan") and e.free & set(bound_atoms(outer)) and e.value is not None:
+            if e.kind in ("reduce", "arg", "scan") and e.free & set(bound_axes(outer)) and e.value is not None:
                 nested.append((outer, e))
     repeated = [e for e in found if domain - e.free and e.value is not None]
     rows = set().union(*(domain - e.free for e in repeated)) if repeated else set()
@@ -92,7 +92,7 @@ def _refuse_mixed_windows(found: list[Expr]) -> None:
             if _window(e):  # what is pooled is reduced further
                 raise MustMaterialize(compact(outer.value.sources()[0]))
             # what is pooled was reduced before: for every place, or once for many
-            raise MustMaterialize(compact(outer.value.sources()[0]) if e.free & set(bound_atoms(outer)) else e.value)
+            raise MustMaterialize(compact(outer.value.sources()[0]) if e.free & set(bound_axes(outer)) else e.value)
 
 
 def _window(e: Expr) -> bool:
@@ -101,7 +101,7 @@ def _window(e: Expr) -> bool:
         isinstance(e.value, v.Reduce)
         and not e.value.origin.endswith("partial")
         and any(isinstance(x, v.View) and x.kind == "windows" for x in (e.value.source, *e.value.source.sources()))
-        and points(bound_atoms(e)) <= SHORT_WALK
+        and points(bound_axes(e)) <= SHORT_WALK
     )
 
 
@@ -116,13 +116,13 @@ def compact(value: v.Value) -> v.Value:
             return value
 
 
-def _overlapping(outer: Expr, e: Expr, domain: set[Atom]) -> bool:
+def _overlapping(outer: Expr, e: Expr, domain: set[LoopAxis]) -> bool:
     """Whether windows of the reduction overlap, so that `e` would be computed several times for one place."""
-    bound = set(bound_atoms(outer))
+    bound = set(bound_axes(outer))
     for access in walk_all([e]):
         if access.kind in ("access", "slot"):
             for c in access.data[-1]:
-                terms = {t: k for t, k in linear(c) if isinstance(t, Atom)}
+                terms = {t: k for t, k in linear(c) if isinstance(t, LoopAxis)}
                 inner = [t for t in terms if t in bound]
                 others = [t for t in terms if t in domain and t not in bound]
                 if inner and others and min(likely(terms[t]) for t in others) < max(likely(terms[t] * t.extent) for t in inner):

@@ -53,7 +53,7 @@ def trilinear(
             value = b.unsqueeze(value, axis)
         factors.append(value)
     product = b.mul(b.mul(factors[0], factors[1]), factors[2])
-    return b.reshape(b.fold("sum", product, tuple(sumdim)), out.shape)
+    return b.reshape(b.reduce("sum", product, tuple(sumdim)), out.shape)
 
 
 @rule("_embedding_bag", "_embedding_bag_forward_only")
@@ -73,7 +73,7 @@ def embedding_bag(
     length = count // max(bags, 1)
     if starts is not None and starts[:bags] == [k * length for k in range(bags)] and length * bags == count and length:
         cut = b.reshape(rows, (bags, length, width))
-        made = b.fold("max", cut, (1,)) if mode == 2 else b.mean(cut, (1,)) if mode == 1 else b.fold("sum", cut, (1,))
+        made = b.reduce("max", cut, (1,)) if mode == 2 else b.mean(cut, (1,)) if mode == 1 else b.reduce("sum", cut, (1,))
     else:
         made = _ragged(rows, b.slice_axis(offsets, 0, 0, bags), bags, mode)
     return made, *(None for _ in out[1:])

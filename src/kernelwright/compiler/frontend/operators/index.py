@@ -8,12 +8,12 @@ from typing import Any
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.index_maps import IndexExpr
 from kernelwright.compiler.graph.values import Gather, Value
 from kernelwright.core.dtypes import FLOATS
 from kernelwright.sketch.nodes import DType
 
-Read = Callable[[int, v.Coords, int], Coord]
+Read = Callable[[int, v.MultiIndex, int], IndexExpr]
 
 
 @rule("embedding")
@@ -28,7 +28,7 @@ def index_select(out: Result, x: Value, axis: int, index: Value) -> Value:
         return x
     axis = b.axis_of(axis, len(x.shape))
 
-    def build(coords: v.Coords, read: Read) -> v.Coords:
+    def build(coords: v.MultiIndex, read: Read) -> v.MultiIndex:
         at = (coords[axis],) if index.shape else ()
         return (*coords[:axis], read(0, at, x.shape[axis]), *coords[axis + 1 :])
 
@@ -41,7 +41,7 @@ def gather(out: Result, x: Value, axis: int, index: Value, **_: Any) -> Value:
         return b.reshape(x, out.shape) if not index.shape else b.expand(x, out.shape)
     axis = b.axis_of(axis, len(x.shape))
 
-    def build(coords: v.Coords, read: Read) -> v.Coords:
+    def build(coords: v.MultiIndex, read: Read) -> v.MultiIndex:
         return (*coords[:axis], read(0, coords, x.shape[axis]), *coords[axis + 1 :])
 
     return Gather(out.shape, out.dtype, x, (index,), build)
@@ -64,7 +64,7 @@ def index(out: Result, x: Value, indices: Sequence[Value | None]) -> Value:
     front = given[0] if adjacent else 0
     full = tuple(b.expand(indices[i], shape) for i in given)  # type: ignore[arg-type]
 
-    def build(coords: v.Coords, read: Read) -> v.Coords:
+    def build(coords: v.MultiIndex, read: Read) -> v.MultiIndex:
         at = coords[front : front + len(shape)]
         rest = [*coords[:front], *coords[front + len(shape) :]]
         return tuple(read(given.index(i), at, e) if i in given else rest.pop(0) for i, e in enumerate(x.shape))
@@ -80,7 +80,7 @@ def bucket(out: Result, edges: Value, x: Value, right: bool) -> Value:
         edges = b.unsqueeze(edges, rank - 1)
     dtype = x.dtype if x.dtype in FLOATS or edges.dtype not in FLOATS else edges.dtype
     below = b.apply("le" if right else "lt", edges, wide, dtype=DType.bool, compute=dtype)
-    return b.cast(b.fold("sum", b.cast(below, DType.i64), (rank,)), out.dtype)
+    return b.cast(b.reduce("sum", b.cast(below, DType.i64), (rank,)), out.dtype)
 
 
 @rule("bucketize")

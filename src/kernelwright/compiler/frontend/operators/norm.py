@@ -19,9 +19,9 @@ def softmax(out: Result, x: Value, axis: int, *_: Any, **__: Any) -> Value:
     if not x.shape:
         return b.const(1.0, out.dtype)
     axis = b.axis_of(axis, len(x.shape))
-    peak = b.fold("max", x, (axis,), keep=True)
+    peak = b.reduce("max", x, (axis,), keep=True)
     raised = b.apply("exp", b.sub(x, peak))
-    return b.div(raised, b.fold("sum", raised, (axis,), keep=True))
+    return b.div(raised, b.reduce("sum", raised, (axis,), keep=True))
 
 
 @rule("_log_softmax", "log_softmax")
@@ -30,8 +30,8 @@ def log_softmax(out: Result, x: Value, axis: int, *_: Any, **__: Any) -> Value:
     if not x.shape:
         return b.const(0.0, out.dtype)
     axis = b.axis_of(axis, len(x.shape))
-    low = b.sub(x, b.fold("max", x, (axis,), keep=True))
-    return b.sub(low, b.apply("log", b.fold("sum", b.apply("exp", low), (axis,), keep=True)))
+    low = b.sub(x, b.reduce("max", x, (axis,), keep=True))
+    return b.sub(low, b.apply("log", b.reduce("sum", b.apply("exp", low), (axis,), keep=True)))
 
 
 def normalised(x: Value, axes: Sequence[int], eps: float, *, twice: bool = False) -> tuple[Value, Value, Value]:

@@ -66,7 +66,7 @@ def median(out: Any, x: Value, dim: int | None = None, keepdim: bool = False) ->
     axis = b.axis_of(dim if dim is not None else 0, len(flat.shape))
     value, place = _pick(flat, (flat.shape[axis] - 1) // 2, axis, keepdim)
     if x.dtype in FLOATS:
-        bad = b.fold("any", b.apply("isnan", flat, dtype=DType.bool, compute=x.dtype), (axis,), keepdim)
+        bad = b.reduce("any", b.apply("isnan", flat, dtype=DType.bool, compute=x.dtype), (axis,), keepdim)
         value = b.where(bad, float("nan"), value, x.dtype)
     return value if dim is None else (value, place)
 

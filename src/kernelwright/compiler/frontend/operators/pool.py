@@ -47,7 +47,7 @@ def max_pool(n: int) -> Any:
         space = x.shape[-n:]
         fill = x.dtype.lowest if _beyond(space, outputs, k, s, p, d) else None
         cut = b.windows(x, k, s, p, d, outputs, fill)
-        best = b.fold("max", cut, tuple(range(len(shape), len(shape) + n)))
+        best = b.reduce("max", cut, tuple(range(len(shape), len(shape) + n)))
         if not isinstance(out, tuple):
             return best
         window = b.reshape(cut, (*shape, math.prod(k)))
@@ -77,7 +77,7 @@ def avg_pool(n: int) -> Any:
         if together is not None:
             return together
         cut = b.windows(x, k, s, p, ones, outputs, 0 if leaves else None)
-        total = b.fold("sum", cut, tuple(range(len(out.shape), len(out.shape) + n)))
+        total = b.reduce("sum", cut, tuple(range(len(out.shape), len(out.shape) + n)))
         if divisor_override:
             return b.div(total, divisor_override)
         if not leaves or (
@@ -117,13 +117,13 @@ def _ragged(x: Value, outputs: Sequence[int], op: str) -> Value:
         longest = max(-(-(k + 1) * extent // o) - k * extent // o for k in range(o))
         shape = (*reduced.shape[:axis], o, *reduced.shape[axis + 1 :], longest)
 
-        def move(coords: v.Coords, axis: int = axis, extent: int = extent, o: int = o) -> v.Coords:
+        def move(coords: v.MultiIndex, axis: int = axis, extent: int = extent, o: int = o) -> v.MultiIndex:
             return (*coords[:axis], coords[axis] * extent // o + coords[-1], *coords[axis + 1 : -1])
 
         cut: Value = v.View(shape, x.dtype, reduced, move, fill=fill, kind="windows")
         start, stop = _limits(b.position(shape, axis), extent, o)
         inside = b.apply("lt", b.position(shape, len(shape) - 1), b.sub(stop, start), dtype=DType.bool, compute=DType.i64)
-        reduced = b.fold("max" if op == "max" else "sum", b.where(inside, cut, fill, x.dtype), (len(shape) - 1,))
+        reduced = b.reduce("max" if op == "max" else "sum", b.where(inside, cut, fill, x.dtype), (len(shape) - 1,))
         reduced.stored = i < n - 1
     if op == "max":
         return reduced
@@ -153,7 +153,7 @@ def adaptive(n: int, op: str) -> Any:
         longest = [max(-(-(i + 1) * e // o) - i * e // o for i in range(o)) for e, o in zip(space, outputs, strict=True)]
         shape = (*result.shape, *longest)
 
-        def move(coords: v.Coords) -> v.Coords:
+        def move(coords: v.MultiIndex) -> v.MultiIndex:
             inner = (coords[lead + i] * space[i] // outputs[i] + coords[lead + n + i] for i in range(n))
             return (*coords[:lead], *inner)
 
@@ -174,7 +174,7 @@ def adaptive(n: int, op: str) -> Any:
             offset = b.apply("mod", b.apply("floordiv", within, math.prod(longest[i + 1 :])), longest[i])
             at = b.add(_limits(b.position(result.shape, lead + i), space[i], outputs[i])[0], offset)
             place = at if place is None else b.add(b.mul(place, space[i]), at)
-        return b.fold("max", masked, axes), place
+        return b.reduce("max", masked, axes), place
 
     return build
 

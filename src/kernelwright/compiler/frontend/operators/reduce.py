@@ -28,13 +28,13 @@ def _total(x: Value, axes: tuple[int, ...], keep: bool) -> Value:
     """A sum; along the outputs of a linear map it is taken before the product."""
     found = summed(x, axes[0]) if len(axes) == 1 else None
     if found is None:
-        return b.fold("sum", x, axes, keep)
+        return b.reduce("sum", x, axes, keep)
     return b.unsqueeze(found, axes[0]) if keep else found
 
 
 @rule("prod")
 def prod(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) -> Value:
-    return b.fold("prod", b.cast(x, out.dtype), _axes(x, axes), keep)
+    return b.reduce("prod", b.cast(x, out.dtype), _axes(x, axes), keep)
 
 
 @rule("mean")
@@ -44,18 +44,18 @@ def mean(out: Result, x: Value, axes: Any = None, keep: bool = False, **_: Any) 
     return b.div(_total(x, places, keep), count) if count else b.mean(x, places, keep)
 
 
-rule("amax")(lambda out, x, axes=(), keepdim=False: b.fold("max", x, _axes(x, list(axes)), keepdim))
-rule("amin")(lambda out, x, axes=(), keepdim=False: b.fold("min", x, _axes(x, list(axes)), keepdim))
-rule("max.default")(lambda out, x: b.fold("max", x, _axes(x, None)))
-rule("min.default")(lambda out, x: b.fold("min", x, _axes(x, None)))
-rule("any")(lambda out, x, axes=None, keepdim=False: b.fold("any", b.cast(x, DType.bool), _axes(x, axes), keepdim))
-rule("all")(lambda out, x, axes=None, keepdim=False: b.fold("all", b.cast(x, DType.bool), _axes(x, axes), keepdim))
+rule("amax")(lambda out, x, axes=(), keepdim=False: b.reduce("max", x, _axes(x, list(axes)), keepdim))
+rule("amin")(lambda out, x, axes=(), keepdim=False: b.reduce("min", x, _axes(x, list(axes)), keepdim))
+rule("max.default")(lambda out, x: b.reduce("max", x, _axes(x, None)))
+rule("min.default")(lambda out, x: b.reduce("min", x, _axes(x, None)))
+rule("any")(lambda out, x, axes=None, keepdim=False: b.reduce("any", b.cast(x, DType.bool), _axes(x, axes), keepdim))
+rule("all")(lambda out, x, axes=None, keepdim=False: b.reduce("all", b.cast(x, DType.bool), _axes(x, axes), keepdim))
 
 
 @rule("aminmax")
 def aminmax(out: Any, x: Value, dim: int | None = None, keepdim: bool = False) -> tuple[Value, Value]:
     axes = _axes(x, dim)
-    return b.fold("min", x, axes, keepdim), b.fold("max", x, axes, keepdim)
+    return b.reduce("min", x, axes, keepdim), b.reduce("max", x, axes, keepdim)
 
 
 def arg_fold(op: str, x: Value, axis: int, keep: bool) -> Value:
@@ -81,7 +81,7 @@ def _extreme(op: str) -> Any:
     def build(out: Any, x: Value, dim: int, keepdim: bool = False) -> tuple[Value, Value]:
         if not x.shape:
             return x, b.const(0, DType.i64)
-        return b.fold(op, x, (b.axis_of(dim, len(x.shape)),), keepdim), arg_fold(op, x, dim, keepdim)
+        return b.reduce(op, x, (b.axis_of(dim, len(x.shape)),), keepdim), arg_fold(op, x, dim, keepdim)
 
     return build
 
@@ -95,7 +95,7 @@ def variance(x: Value, axes: Sequence[int], correction: float, keep: bool) -> tu
     """Variance and mean over axes, in two passes: exact where a sum of squares would cancel."""
     centre = b.mean(x, axes, keep=True)
     apart = b.sub(x, centre)
-    total = b.fold("sum", b.mul(apart, apart), axes, keep)
+    total = b.reduce("sum", b.mul(apart, apart), axes, keep)
     count = math.prod(x.shape[a] for a in axes)
     if isinstance(count, Size) and correction == int(correction):
         return b.div(total, largest(count - int(correction), 0)), centre if keep else b.reshape(centre, total.shape)
@@ -144,10 +144,10 @@ def std_mean(out: Any, x: Value, *args: Any, **kw: Any) -> tuple[Value, Value]:
 def logsumexp(out: Result, x: Value, axes: Any, keep: bool = False) -> Value:
     x = b.cast(x, out.dtype)
     where = _axes(x, axes)
-    peak = b.fold("max", x, where, keep=True)
+    peak = b.reduce("max", x, where, keep=True)
     infinite = b.apply("isinf", peak, dtype=DType.bool, compute=x.dtype)
     steady = b.where(infinite, 0.0, peak, x.dtype)
-    total = b.fold("sum", b.apply("exp", b.sub(x, steady)), where, keep)
+    total = b.reduce("sum", b.apply("exp", b.sub(x, steady)), where, keep)
     return b.add(b.apply("log", total), b.reshape(steady, total.shape))
 
 
@@ -157,16 +157,16 @@ def vector_norm(out: Result, x: Value, order: Any = 2, axes: Any = None, keep: b
     where = _axes(x, axes)
     size = b.apply("abs", x)
     if order == math.inf:
-        return b.fold("max", size, where, keep)
+        return b.reduce("max", size, where, keep)
     if order == -math.inf:
-        return b.fold("min", size, where, keep)
+        return b.reduce("min", size, where, keep)
     if order == 0:
-        return b.fold("sum", b.cast(b.apply("ne", x, 0, dtype=DType.bool, compute=x.dtype), x.dtype), where, keep)
+        return b.reduce("sum", b.cast(b.apply("ne", x, 0, dtype=DType.bool, compute=x.dtype), x.dtype), where, keep)
     if order == 1:
-        return b.fold("sum", size, where, keep)
+        return b.reduce("sum", size, where, keep)
     if order is None or order == 2:
-        return b.apply("sqrt", b.fold("sum", b.mul(x, x), where, keep))
-    return b.apply("pow", b.fold("sum", b.apply("pow", size, float(order)), where, keep), 1.0 / order)
+        return b.apply("sqrt", b.reduce("sum", b.mul(x, x), where, keep))
+    return b.apply("pow", b.reduce("sum", b.apply("pow", size, float(order)), where, keep), 1.0 / order)
 
 
 # ---------------------------------------------------------------- scans
@@ -196,10 +196,10 @@ def flip(out: Result, x: Value, axes: Sequence[int]) -> Value:
 
 
 def _flipped_axis(view: View) -> tuple[int, ...]:
-    from kernelwright.compiler.graph.coords import Atom, atom_coord
+    from kernelwright.compiler.graph.index_maps import LoopAxis, axis_index
 
-    atoms = tuple(atom_coord(Atom(max(e, 2))) for e in view.shape)
-    return tuple(i for i, (c, d) in enumerate(zip(atoms, view.move(atoms), strict=True)) if c != d)
+    loop_axes = tuple(axis_index(LoopAxis(max(e, 2))) for e in view.shape)
+    return tuple(i for i, (c, d) in enumerate(zip(loop_axes, view.move(loop_axes), strict=True)) if c != d)
 
 
 def _running(op: str) -> Any:

@@ -10,11 +10,11 @@ from kernelwright.compiler.frontend.operators.reduce import run
 from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord
+from kernelwright.compiler.graph.index_maps import IndexExpr
 from kernelwright.compiler.graph.values import Concat, CustomKernel, Gather, Value
 from kernelwright.sketch.nodes import DType
 
-Place = Callable[[v.Coords, Callable[[int, v.Coords, int], Coord]], v.Coords]
+Place = Callable[[v.MultiIndex, Callable[[int, v.MultiIndex, int], IndexExpr]], v.MultiIndex]
 
 
 def scattered(
@@ -25,8 +25,8 @@ def scattered(
     probe = Gather(updates.shape, base.dtype, base, indices, place)
     made = CustomKernel(base.shape, base.dtype, None, (base, updates, *indices))  # type: ignore[arg-type]
 
-    def where(coords: v.Coords, tracer: Any) -> v.Coords:
-        positions: v.Coords = tracer.positions(probe, coords)
+    def where(coords: v.MultiIndex, tracer: Any) -> v.MultiIndex:
+        positions: v.MultiIndex = tracer.positions(probe, coords)
         return positions
 
     made.write = lambda builder, _: builder.scatter(made, base, updates, serial, where, combine)
@@ -102,7 +102,7 @@ def index_put(out: Result, x: Value, indices: Sequence[Value | None], values: Va
     rest = [e for i, e in enumerate(x.shape) if i not in given]
     values = b.expand(values, (*rest[:front], *shape, *rest[front:]))
 
-    def place(coords: v.Coords, read: Callable[[int, v.Coords, int], Coord]) -> v.Coords:
+    def place(coords: v.MultiIndex, read: Callable[[int, v.MultiIndex, int], IndexExpr]) -> v.MultiIndex:
         at = coords[front : front + len(shape)]
         others = [*coords[:front], *coords[front + len(shape) :]]
         return tuple(read(given.index(i), at, e) if i in given else others.pop(0) for i, e in enumerate(x.shape))
@@ -129,7 +129,7 @@ def slice_scatter(
     inside = b.apply("logical_and", inside, b.apply("ge", at, 0, dtype=DType.bool, compute=DType.i64))
     inside = b.apply("logical_and", inside, b.apply("lt", at, last - first, dtype=DType.bool, compute=DType.i64))
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return tuple((c - first) // step if i == axis else c for i, c in enumerate(coords))
 
     return b.where(inside, v.View(x.shape, source.dtype, source, move, fill=0, kind="windows"), x, x.dtype)

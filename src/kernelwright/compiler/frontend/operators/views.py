@@ -10,7 +10,7 @@ from kernelwright.compiler.frontend.operators.table import Result, rule
 from kernelwright.compiler.frontend.rewrites.sections import in_sections
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import divides, number_coord
+from kernelwright.compiler.graph.index_maps import constant_index, divides
 from kernelwright.compiler.graph.symbolic import likely, size_poly
 from kernelwright.compiler.graph.values import Concat, Value
 from kernelwright.core.dtypes import FLOATS
@@ -89,7 +89,7 @@ def repeat(out: Result, x: Value, times: Sequence[int]) -> Value:
     source = (1,) * (len(times) - len(x.shape)) + x.shape
     x = b.reshape(x, source)
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return tuple(c % size_poly(e) if e else c for c, e in zip(coords, source, strict=True))
 
     return b.moved(x, out.shape, move, "repeat")
@@ -121,7 +121,7 @@ def diagonal(out: Result, x: Value, offset: int = 0, first: int = 0, second: int
     i, j = b.axis_of(first, len(x.shape)), b.axis_of(second, len(x.shape))
     down, right = max(0, -offset), max(0, offset)
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         rest = list(coords[:-1])
         return tuple(
             coords[-1] + down if axis == i else coords[-1] + right if axis == j else rest.pop(0) for axis in range(len(x.shape))
@@ -134,8 +134,8 @@ def diagonal(out: Result, x: Value, offset: int = 0, first: int = 0, second: int
 def as_strided(out: Result, x: Value, shape: Sequence[int], strides: Sequence[int], offset: int | None = None) -> Value:
     flat = b.reshape(x, (x.size,))
 
-    def move(coords: v.Coords) -> v.Coords:
-        return (rejoined(sum((c * size_poly(s) for c, s in zip(coords, strides, strict=True)), number_coord(offset or 0))),)
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
+        return (rejoined(sum((c * size_poly(s) for c, s in zip(coords, strides, strict=True)), constant_index(offset or 0))),)
 
     return b.moved(flat, out.shape, move, "strided")
 
@@ -144,7 +144,7 @@ def as_strided(out: Result, x: Value, shape: Sequence[int], strides: Sequence[in
 def unfold(out: Result, x: Value, axis: int, size: int, step: int) -> Value:
     axis = b.axis_of(axis, len(x.shape))
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return tuple(c * step + coords[-1] if i == axis else c for i, c in enumerate(coords[:-1]))
 
     return b.moved(x, out.shape, move, "windows")
@@ -243,7 +243,7 @@ def diag_embed(out: Result, x: Value, offset: int = 0, first: int = -2, second: 
     i, j = b.axis_of(first, rank), b.axis_of(second, rank)
     down = max(0, -offset)
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         return (*(c for axis, c in enumerate(coords) if axis not in (i, j)), coords[i] - down)
 
     grown = v.View(out.shape, x.dtype, x, move, fill=0, kind="diagonal")
@@ -261,7 +261,7 @@ def diag_embed(out: Result, x: Value, offset: int = 0, first: int = -2, second: 
 def upsample_nearest(out: Result, x: Value, *_: Any, **__: Any) -> Value:
     space = len(x.shape) - 2
 
-    def move(coords: v.Coords) -> v.Coords:
+    def move(coords: v.MultiIndex) -> v.MultiIndex:
         inner = []
         for i in range(space):
             o, e = out.shape[2 + i], x.shape[2 + i]
@@ -310,7 +310,7 @@ def _resampled(x: Value, axis: int, outputs: int, align_corners: bool, factor: f
     shape = (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
 
     def picked(index: Value) -> Value:
-        def build(coords: v.Coords, read: Any) -> v.Coords:
+        def build(coords: v.MultiIndex, read: Any) -> v.MultiIndex:
             return (*coords[:axis], read(0, (coords[axis],), extent), *coords[axis + 1 :])
 
         return v.Gather(shape, x.dtype, x, (index,), build)

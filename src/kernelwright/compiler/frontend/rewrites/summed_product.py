@@ -46,12 +46,12 @@ def _summed_product(x: Contraction, back: int, alone: bool) -> Value | None:
     """A product with one column, or a convolution with one channel."""
     if x.family == "gemm" and back == 1 and _plain(x):
         left, right = x.operands
-        column = b.unsqueeze(b.fold("sum", right, (len(right.shape) - 1,)), len(right.shape) - 1)
+        column = b.unsqueeze(b.reduce("sum", right, (len(right.shape) - 1,)), len(right.shape) - 1)
         return b.reshape(matmul(left, column, x.dtype), x.shape[:-1])
     if x.family == "conv" and back == len(x.shape) - 1 and x.problem.groups == 1 and alone:
         image, weight = x.operands
         outputs = 1 if x.problem.transposed else 0
-        one = b.unsqueeze(b.fold("sum", weight, (outputs,)), outputs)
+        one = b.unsqueeze(b.reduce("sum", weight, (outputs,)), outputs)
         shape = (x.shape[0], 1, *x.shape[2:])
         made = Contraction(shape, x.dtype, "conv", (image, one), replace(x.problem, out_channels=1), origin=x.origin)
         return b.reshape(made, (x.shape[0], *x.shape[2:]))
@@ -99,4 +99,4 @@ def _plain_sum(x: Value, shape: tuple[int, ...], back: int) -> Value:
     """The sum of a term without a product, which may be broadcast along the axis."""
     if _same_along(x, back):
         return b.mul(_dropped(x, back), shape[-back] if isinstance(shape[-back], Size) else float(shape[-back]))
-    return b.fold("sum", x, (len(x.shape) - back,))
+    return b.reduce("sum", x, (len(x.shape) - back,))

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import number_coord
+from kernelwright.compiler.graph.index_maps import constant_index
 from kernelwright.compiler.graph.problems import ConvProblem
 from kernelwright.compiler.graph.values import Contraction, Map, Value, View
 from kernelwright.sketch.nodes import DType
@@ -140,8 +140,8 @@ def _mixed(weight: Value, place: int, axis: Axis, m: int) -> Value:
     shape = (*weight.shape[:place], axis.taps, *weight.shape[place + 1 :])
 
     def moved(j: int) -> Value:
-        def move(coords: v.Coords) -> v.Coords:
-            at = coords[place] * axis.step + number_coord(axis.first + j * axis.apart)
+        def move(coords: v.MultiIndex) -> v.MultiIndex:
+            at = coords[place] * axis.step + constant_index(axis.first + j * axis.apart)
             return (*coords[:place], at, *coords[place + 1 :])
 
         return View(shape, weight.dtype, weight, move, fill=0.0, kind="moved")

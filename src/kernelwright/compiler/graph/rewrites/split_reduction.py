@@ -10,7 +10,7 @@ import math
 
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import divides
+from kernelwright.compiler.graph.index_maps import divides
 from kernelwright.compiler.graph.symbolic import Extent, Size, likely, size_poly
 from kernelwright.core.operations import neutral
 from kernelwright.target import Capabilities
@@ -105,7 +105,7 @@ def _split(fold: v.Reduce, machine: Capabilities) -> v.Value | None:
         each = -(-length // count)
         at = len(lead)
 
-        def move(coords: v.Coords) -> v.Coords:
+        def move(coords: v.MultiIndex) -> v.MultiIndex:
             return (*coords[:at], coords[at] * size_poly(each) + coords[at + 1], *coords[at + 2 :])
 
         cut = v.View((*lead, count, each, *rest), x.dtype, flat, move, fill=neutral(fold.op, x.dtype), kind="windows")

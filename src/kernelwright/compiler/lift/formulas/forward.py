@@ -21,7 +21,7 @@ from kernelwright.compiler.frontend.operators import Result, find
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.captured import Captured
-from kernelwright.compiler.graph.coords import number_coord, unflatten
+from kernelwright.compiler.graph.index_maps import constant_index, unflatten
 from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.formulas.affine import Space
 from kernelwright.compiler.lift.formulas.general import Form, Generaliser
@@ -139,8 +139,8 @@ class Forward:
         if view.whole(buffer):
             return b.reshape(base, view.shape)
 
-        def move(coords: v.Coords) -> v.Coords:
-            flat = number_coord(view.offset)
+        def move(coords: v.MultiIndex) -> v.MultiIndex:
+            flat = constant_index(view.offset)
             for c, stride in zip(coords, view.strides, strict=True):
                 flat = flat + c * stride
             return unflatten(flat, base.shape)

@@ -74,7 +74,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Fold:
+class Reduction:
     """A sum (max, min, prod) of `body` over new coordinates, numbered from `first`, with these extents. `clipped`: terms that read
     outside a tensor do not count."""
 
@@ -97,7 +97,7 @@ class Piece:
     other: Form
 
 
-Form = Read | Const | Position | Apply | Gather | Fold | Piece
+Form = Read | Const | Position | Apply | Gather | Reduction | Piece
 
 
 class Generaliser:
@@ -201,7 +201,7 @@ class Generaliser:
                 none = Term("const", "", type, NEUTRAL[op], (), -1)
                 parts.append(self._pieces(space, [some.get(k, none) for k in range(len(terms))]))
             else:
-                parts.append(self._fold(space, op, type, owners, counts, [t for _, t in members]))
+                parts.append(self._reduction(space, op, type, owners, counts, [t for _, t in members]))
         total = parts[0]
         if len(parts) > 1 and op not in NEUTRAL:
             raise Refused(0, "the position of an extreme among different formulas")
@@ -213,7 +213,7 @@ class Generaliser:
                 total = Apply(name, type, (total, part))
         return total
 
-    def _fold(self, space: Space, op: str, type: str, owners: Any, counts: Any, terms: list[Term]) -> Form:
+    def _reduction(self, space: Space, op: str, type: str, owners: Any, counts: Any, terms: list[Term]) -> Form:
         whole = int(np.argmax(counts))
         for flat in (False, True):
             columns = self._columns(terms, flat)
@@ -281,7 +281,7 @@ class Generaliser:
         bounds: tuple[Bound, ...] = ()
         if missing:
             clipped, bounds = self._explain(space, body, extents, index, owners, counts)
-        return Fold(op, type, first, tuple(extents), body, clipped, bounds)
+        return Reduction(op, type, first, tuple(extents), body, clipped, bounds)
 
     def _explain(
         self, space: Space, body: Form, extents: list[int], index: Any, owners: Any, counts: Any
@@ -449,13 +449,13 @@ __all__ = [
     "Apply",
     "Bound",
     "Const",
-    "Fold",
     "Form",
     "Gather",
     "Generaliser",
     "Piece",
     "Position",
     "Read",
+    "Reduction",
     "reads",
     "shapes",
 ]

@@ -14,10 +14,21 @@ from kernelwright.compiler.frontend.operators import Result
 from kernelwright.compiler.frontend.operators.product import convolution, matmul
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
-from kernelwright.compiler.graph.coords import Coord, number_coord
+from kernelwright.compiler.graph.index_maps import IndexExpr, constant_index
 from kernelwright.compiler.graph.values import Value
 from kernelwright.compiler.lift.formulas.affine import Affine
-from kernelwright.compiler.lift.formulas.general import NEUTRAL, Apply, Const, Fold, Form, Gather, Piece, Position, Read, reads
+from kernelwright.compiler.lift.formulas.general import (
+    NEUTRAL,
+    Apply,
+    Const,
+    Form,
+    Gather,
+    Piece,
+    Position,
+    Read,
+    Reduction,
+    reads,
+)
 from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.core.dtypes import FLOATS, promoted
 from kernelwright.sketch.index import rejoined
@@ -44,7 +55,7 @@ def depends(form: Form) -> frozenset[int]:
             return frozenset().union(*(depends(a) for a in form.args))
         case Gather():
             return depends(form.index)
-        case Fold():
+        case Reduction():
             inner = depends(form.body)
             for bound in form.bounds:
                 for a in (bound.low, bound.high):
@@ -81,8 +92,8 @@ class Builder:
                 return self._apply(form, extents)
             case Gather():
                 return self._gather(form, extents)
-            case Fold():
-                return self._fold(form, extents)
+            case Reduction():
+                return self._reduction(form, extents)
             case Piece():
                 return self._piece(form, extents)
 
@@ -97,8 +108,8 @@ class Builder:
             low, high = _range(a, extents)
             outside = outside or low < 0 or high >= extent
 
-        def move(coords: v.Coords) -> v.Coords:
-            return tuple(_coord(a, coords) for a in form.at)
+        def move(coords: v.MultiIndex) -> v.MultiIndex:
+            return tuple(_index_expr(a, coords) for a in form.at)
 
         plain = [a.plain() for a in form.at]
         simple = all(
@@ -172,9 +183,9 @@ class Builder:
         shape = tuple(e if k in used else 1 for k, e in enumerate(extents))
         table = b.reshape(source, (source.size // step, extent, scale))
 
-        def build(coords: v.Coords, read: Callable[[int, v.Coords, int], Coord]) -> v.Coords:
-            inner = tuple(c if s != 1 else number_coord(0) for c, s in zip(coords, index.shape, strict=True))
-            return (_coord(outer, coords), read(0, inner, extent), _coord(inner_place, coords))
+        def build(coords: v.MultiIndex, read: Callable[[int, v.MultiIndex, int], IndexExpr]) -> v.MultiIndex:
+            inner = tuple(c if s != 1 else constant_index(0) for c, s in zip(coords, index.shape, strict=True))
+            return (_index_expr(outer, coords), read(0, inner, extent), _index_expr(inner_place, coords))
 
         return v.Gather(shape, source.dtype, table, (index,), build)
 
@@ -186,7 +197,7 @@ class Builder:
 
     # ------------------------------------------------------------ folds
 
-    def _fold(self, form: Fold, extents: tuple[int, ...]) -> Value:
+    def _reduction(self, form: Reduction, extents: tuple[int, ...]) -> Value:
         inner = (*extents, *form.extents)
         if form.op == "sum" and not form.bounds:
             product = self._product(form, extents)
@@ -223,9 +234,9 @@ class Builder:
                 value = b.where(b.apply("le", position, self._integer(bound.high, inner)), value, neutral, made)
         axes = tuple(range(form.first, form.first + len(form.extents)))
         value = b.expand(value, (*value.shape[: form.first], *form.extents))
-        return b.fold(form.op, value, axes)
+        return b.reduce(form.op, value, axes)
 
-    def _argument(self, form: Fold, extents: tuple[int, ...]) -> Value:
+    def _argument(self, form: Reduction, extents: tuple[int, ...]) -> Value:
         """Where the largest stands: its coordinate has to be the number that the kernel keeps."""
         body = form.body
         if len(form.extents) != 1 or form.clipped or form.bounds or not isinstance(body, Apply) or body.op != "pair":
@@ -241,7 +252,7 @@ class Builder:
         made = b.add(made, kept.value.offset) if kept.value.offset else made
         return b.cast(made, dtype(form.type))
 
-    def _product(self, form: Fold, extents: tuple[int, ...]) -> Value | None:
+    def _product(self, form: Reduction, extents: tuple[int, ...]) -> Value | None:
         """A sum of products as a matrix product or a convolution."""
         body = form.body
         if not isinstance(body, Apply) or body.op != "mul" or math.prod(form.extents) < SMALL_PRODUCT:
@@ -275,7 +286,7 @@ class Builder:
         whole = b.permute(b.reshape(product, tuple(extents[i] for i in order)), _places(order, sorted(order)))
         return b.reshape(whole, tuple(e if i in order else 1 for i, e in enumerate(extents)))
 
-    def _convolution(self, form: Fold, x: Form, w: Form, extents: tuple[int, ...], folds: frozenset[int]) -> Value | None:
+    def _convolution(self, form: Reduction, x: Form, w: Form, extents: tuple[int, ...], folds: frozenset[int]) -> Value | None:
         """x[n, c, h·s + r·d - p, …] · w[o, c, r, …] over c, r …; groups by o // (outputs of a group)."""
         if not isinstance(x, Read) or not isinstance(w, Read) or len(x.shape) != len(w.shape) or len(x.shape) < 3:
             return None
@@ -373,8 +384,8 @@ def _range(a: Affine, extents: Sequence[int]) -> tuple[int, int]:
     return low, high
 
 
-def _coord(a: Affine, coords: v.Coords) -> Coord:
-    total = number_coord(a.offset)
+def _index_expr(a: Affine, coords: v.MultiIndex) -> IndexExpr:
+    total = constant_index(a.offset)
     for part, factor in a.terms:
         term = coords[part.coordinate] // part.by
         total = total + (term % part.modulo if part.modulo else term) * factor

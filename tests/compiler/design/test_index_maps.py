@@ -8,12 +8,12 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelwright.compiler.graph.coords import Atom, Coord, atom_coord, flatten, number_coord, range_of, unflatten
-from kernelwright.sketch.index import poly
+from kernelwright.compiler.graph.index_maps import IndexExpr, LoopAxis, axis_index, constant_index, flatten, unflatten
+from kernelwright.sketch.index import OWN, poly
 
 
-def value(c: Coord, at: dict[Atom, int]) -> int:
-    there = c.substitute({atom: poly(number) for atom, number in at.items()})
+def value(c: IndexExpr, at: dict[LoopAxis, int]) -> int:
+    there = c.substitute({loop_axis: poly(number) for loop_axis, number in at.items()})
     assert there.constant is not None
     return there.constant
 
@@ -26,16 +26,18 @@ def value(c: Coord, at: dict[Atom, int]) -> int:
     st.integers(1, 5),
 )
 def test_division_and_remainder_are_exact(terms: list[tuple[int, int]], offset: int, by: int, again: int) -> None:
-    atoms = [Atom(extent) for extent, _ in terms]
-    c = sum((atom_coord(a) * k for a, (_, k) in zip(atoms, terms, strict=True)), number_coord(offset))
-    for position in itertools.product(*(range(a.extent) for a in atoms)):
-        at = dict(zip(atoms, position, strict=True))
+    loop_axes = [LoopAxis(extent) for extent, _ in terms]
+    c = sum((axis_index(a) * k for a, (_, k) in zip(loop_axes, terms, strict=True)), constant_index(offset))
+    for position in itertools.product(*(range(a.extent) for a in loop_axes)):
+        at = dict(zip(loop_axes, position, strict=True))
         plain = value(c, at)
         assert value(c // by, at) == plain // by
         assert value(c % by, at) == plain % by
         assert value((c // by) // again, at) == plain // by // again
         assert value((c // by) * by + c % by, at) == plain
-        low, high = range_of(c // by)
+        low, high = OWN.interval(c // by)
+        assert low is not None
+        assert high is not None
         assert low <= plain // by <= high
 
 
@@ -44,6 +46,6 @@ def test_division_and_remainder_are_exact(terms: list[tuple[int, int]], offset: 
 def test_reshaping_there_and_back_is_nothing(shape: list[int], data: st.DataObject) -> None:
     size = math.prod(shape)
     divisor = data.draw(st.sampled_from([d for d in range(1, size + 1) if size % d == 0]))
-    coords = tuple(atom_coord(Atom(e)) for e in shape)
+    coords = tuple(axis_index(LoopAxis(e)) for e in shape)
     there = unflatten(flatten(coords, tuple(shape)), (divisor, size // divisor))
     assert flatten(there, (divisor, size // divisor)) == flatten(coords, tuple(shape))

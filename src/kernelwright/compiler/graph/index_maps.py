@@ -1,6 +1,6 @@
 """Coordinates: exact integer functions of loop axes, on which all index remapping of the designer is done.
 
-A coordinate is an index expression (`sketch.index`) whose leaves are atoms, each one axis of a kernel's iteration space, and indices
+A coordinate is an index expression (`sketch.index`) whose leaves are axes, each one axis of a kernel's iteration space, and indices
 read from a tensor at run time (`Datum`). Views (permute, slice, reshape, pad …) are functions from coordinates to coordinates;
 nothing here knows about tiles or torch. What is said here is only what the algebra cannot know: which axes there are, how a
 position in a shape is made and taken apart, and which axes should be split for a quotient to become linear.
@@ -20,11 +20,11 @@ from kernelwright.sketch.index import OWN, Leaf, Opaque, Poly, poly, rejoined
 UNBOUNDED = 1 << 60
 _serial = itertools.count()
 
-Coord = Poly
+IndexExpr = Poly
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Atom(Leaf):
+class LoopAxis(Leaf):
     """One axis of an iteration space, `0 <= value < extent`. It is equal to nothing but itself; `whole` forbids splitting it."""
 
     extent: Extent
@@ -45,9 +45,9 @@ class Atom(Leaf):
         return self.low, last.poly if isinstance(last, Size) else last
 
 
-def free_start() -> Atom:
-    """An atom of unknown range: the start of a span that a schedule family asks for."""
-    return Atom(2 * UNBOUNDED, whole=True, low=-UNBOUNDED)
+def free_start() -> LoopAxis:
+    """An axis of unknown range: the start of a span that a schedule family asks for."""
+    return LoopAxis(2 * UNBOUNDED, whole=True, low=-UNBOUNDED)
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ class Datum(Leaf):
         return 0, max(self.extent - 1, 0)
 
 
-def atom_coord(atom: Atom | Datum) -> Coord:
-    """The coordinate that is this atom."""
-    return poly(atom)
+def axis_index(loop_axis: LoopAxis | Datum) -> IndexExpr:
+    """The coordinate that is this axis."""
+    return poly(loop_axis)
 
 
-def number_coord(value: Extent) -> Coord:
+def constant_index(value: Extent) -> IndexExpr:
     """The coordinate that stands still."""
     return size_poly(value)
 
 
-def linear_coord(offset: Extent, terms: Mapping[Any, Extent]) -> Coord:
+def linear_index(offset: Extent, terms: Mapping[Any, Extent]) -> IndexExpr:
     """`offset + sum(coefficient * term)`."""
     if all(isinstance(k, int) for k in terms.values()):
         return Poly.of({(term,): k for term, k in terms.items()}) + size_poly(offset)
@@ -91,7 +91,7 @@ def linear_coord(offset: Extent, terms: Mapping[Any, Extent]) -> Coord:
     return total
 
 
-def linear(c: Coord) -> list[tuple[Any, Extent]]:
+def linear(c: IndexExpr) -> list[tuple[Any, Extent]]:
     """Its axes, run-time indices and quotients, each with its factor, which may be a size; without what stands still."""
     region = _region(c)
     if region is None:
@@ -104,7 +104,7 @@ def linear(c: Coord) -> list[tuple[Any, Extent]]:
     return [(term, sized(factor, region)) for term, factor in found.items()]
 
 
-def offset(c: Coord) -> Extent:
+def offset(c: IndexExpr) -> Extent:
     """What is added to everything that moves."""
     region = _region(c)
     if region is None:
@@ -117,57 +117,57 @@ def offset(c: Coord) -> Extent:
     return sized(total, region)
 
 
-def _region(c: Coord) -> Any:
+def _region(c: IndexExpr) -> Any:
     return next((leaf.region for leaf in c.leaves if isinstance(leaf, SizeLeaf)), None)
 
 
-def _still(atom: Any) -> bool:
+def _still(loop_axis: Any) -> bool:
     """Whether a factor depends on sizes alone."""
-    if isinstance(atom, Opaque):
-        return all(isinstance(leaf, SizeLeaf) for leaf in (*atom.left.leaves, *atom.right.leaves))
-    return isinstance(atom, SizeLeaf)
+    if isinstance(loop_axis, Opaque):
+        return all(isinstance(leaf, SizeLeaf) for leaf in (*loop_axis.left.leaves, *loop_axis.right.leaves))
+    return isinstance(loop_axis, SizeLeaf)
 
 
 def _apart(monomial: tuple[Any, ...], count: int) -> tuple[Any, Poly]:
     """The one factor of a product that moves, and the rest."""
-    moving = [atom for atom in monomial if not _still(atom)]
+    moving = [loop_axis for loop_axis in monomial if not _still(loop_axis)]
     factor = poly(count)
-    for atom in monomial:
-        if _still(atom):
-            factor = factor * poly(atom)
+    for loop_axis in monomial:
+        if _still(loop_axis):
+            factor = factor * poly(loop_axis)
     if len(moving) > 1:
         raise UnsupportedOperator("these dynamic sizes", "two positions are multiplied")
     return (moving[0] if moving else None), factor
 
 
-def atoms_of(c: Coord) -> frozenset[Atom]:
-    """All atoms a coordinate depends on, also inside divisions and run-time indices."""
-    found: set[Atom] = set()
+def axes_in(c: IndexExpr) -> frozenset[LoopAxis]:
+    """All axes a coordinate depends on, also inside divisions and run-time indices."""
+    found: set[LoopAxis] = set()
     for leaf in c.leaves:
-        if isinstance(leaf, Atom):
+        if isinstance(leaf, LoopAxis):
             found.add(leaf)
         elif isinstance(leaf, Datum):
             found |= leaf.expression.free
     return frozenset(found)
 
 
-def only_atom(c: Coord) -> Atom | None:
-    """The atom, when the coordinate is exactly that atom."""
-    return c.atom if isinstance(c.atom, Atom) else None
+def only_axis(c: IndexExpr) -> LoopAxis | None:
+    """The axis, when the coordinate is exactly that axis."""
+    return c.atom if isinstance(c.atom, LoopAxis) else None
 
 
-def certainly_inside(c: Coord, extent: Extent) -> bool:
+def certainly_inside(c: IndexExpr, extent: Extent) -> bool:
     """Whether every value lies in `0 ... extent - 1`, whatever the sizes are."""
     return certainly_natural(c) and certainly_below(c, extent)
 
 
-def certainly_natural(c: Coord) -> bool:
+def certainly_natural(c: IndexExpr) -> bool:
     """Whether no value is negative, whatever the sizes are."""
     low = OWN.interval(c)[0]
     return low >= 0 if low is not None and _region(c) is None else OWN.nonnegative(c)
 
 
-def certainly_below(c: Coord, limit: Extent) -> bool:
+def certainly_below(c: IndexExpr, limit: Extent) -> bool:
     """Whether every value lies below a limit, whatever the sizes are."""
     if isinstance(limit, int) and _region(c) is None:
         high = OWN.interval(c)[1]
@@ -175,7 +175,7 @@ def certainly_below(c: Coord, limit: Extent) -> bool:
     return OWN.below(c, size_poly(limit))
 
 
-def certainly_outside(c: Coord, extent: Extent) -> bool:
+def certainly_outside(c: IndexExpr, extent: Extent) -> bool:
     """Whether no value lies in `0 ... extent - 1`, whatever the sizes are."""
     if isinstance(extent, int) and _region(c) is None:
         low, high = OWN.interval(c)
@@ -183,16 +183,16 @@ def certainly_outside(c: Coord, extent: Extent) -> bool:
     return OWN.below(c, 0) or OWN.nonnegative(c - size_poly(extent))
 
 
-def data_of(c: Coord) -> list[Datum]:
+def data_of(c: IndexExpr) -> list[Datum]:
     """Run-time indices inside a coordinate."""
     return sorted((leaf for leaf in c.leaves if isinstance(leaf, Datum)), key=lambda datum: datum.key)
 
 
-def substituted(c: Coord, mapping: Mapping[Atom, Coord], datum: Callable[[Any], Any]) -> Coord:
-    """Atoms replaced by coordinates; `datum` rewrites the expressions of run-time indices."""
-    values: dict[str | Leaf, Coord] = {leaf: poly(Datum(datum(leaf.expression), leaf.extent)) for leaf in data_of(c)}
-    for atom, image in mapping.items():
-        values[atom] = image
+def substituted(c: IndexExpr, mapping: Mapping[LoopAxis, IndexExpr], datum: Callable[[Any], Any]) -> IndexExpr:
+    """Axes replaced by coordinates; `datum` rewrites the expressions of run-time indices."""
+    values: dict[str | Leaf, IndexExpr] = {leaf: poly(Datum(datum(leaf.expression), leaf.extent)) for leaf in data_of(c)}
+    for loop_axis, image in mapping.items():
+        values[loop_axis] = image
     return rejoined(c.substitute(values, OWN.combine))
 
 
@@ -205,31 +205,31 @@ def divides(by: Extent, extent: Extent) -> bool:
     return OWN.divisible(size_poly(extent), size_poly(by))
 
 
-def wanted_splits(c: Coord) -> list[tuple[Atom, Extent]]:
-    """(atom, inner extent) pairs whose split would turn a division or remainder into a linear form."""
-    wanted: list[tuple[Atom, int]] = []
+def wanted_splits(c: IndexExpr) -> list[tuple[LoopAxis, Extent]]:
+    """(axis, inner extent) pairs whose split would turn a division or remainder into a linear form."""
+    wanted: list[tuple[LoopAxis, int]] = []
     for term in c.opaques():
         by = sized(term.right, _region(term.right))
-        for atom, coefficient in linear(term.left):
-            if isinstance(atom, Atom) and not atom.whole and divides(coefficient, by):
+        for loop_axis, coefficient in linear(term.left):
+            if isinstance(loop_axis, LoopAxis) and not loop_axis.whole and divides(coefficient, by):
                 inner = by // coefficient
-                numbers = isinstance(inner, int) and isinstance(atom.extent, int)
-                if (inner < atom.extent if numbers else inner != atom.extent) and divides(inner, atom.extent):
-                    wanted.append((atom, inner))
+                numbers = isinstance(inner, int) and isinstance(loop_axis.extent, int)
+                if (inner < loop_axis.extent if numbers else inner != loop_axis.extent) and divides(inner, loop_axis.extent):
+                    wanted.append((loop_axis, inner))
     return wanted
 
 
-def flatten(coords: tuple[Coord, ...], shape: tuple[Extent, ...]) -> Coord:
+def flatten(coords: tuple[IndexExpr, ...], shape: tuple[Extent, ...]) -> IndexExpr:
     """Row-major position of coordinates in a shape."""
     position = poly(0)
-    for coord, extent in zip(coords, shape, strict=True):
-        position = position * size_poly(extent) + coord
+    for index_expr, extent in zip(coords, shape, strict=True):
+        position = position * size_poly(extent) + index_expr
     return rejoined(position)
 
 
-def unflatten(position: Coord, shape: tuple[Extent, ...]) -> tuple[Coord, ...]:
+def unflatten(position: IndexExpr, shape: tuple[Extent, ...]) -> tuple[IndexExpr, ...]:
     """Coordinates of a row-major position."""
-    coords: list[Coord] = []
+    coords: list[IndexExpr] = []
     for extent in reversed(shape):
         by = size_poly(extent)
         coords.append(position % by if len(coords) < len(shape) - 1 else position)
