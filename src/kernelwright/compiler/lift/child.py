@@ -63,8 +63,9 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
         file.write(request["source"])
     language: Any = importlib.import_module(request["module"])
     tracer = Tracer()
+    tempfile.tempdir = folder
     language.install(tracer.launch, asdict(Target.load(DEFAULT_TARGET)))
-    _close(folder)
+    _close(folder, tuple(request["reads"]))
     shown = request["path"]
     with language.context(calling=False):
         module = _guarded(lambda: _load(path), path, shown, "loading it raised")
@@ -104,10 +105,9 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
     return {"sketch": to_source(lifted.sketch), "notes": list(lifted.notes), **called}
 
 
-def _close(folder: str) -> None:
+def _close(folder: str, reads: tuple[str, ...]) -> None:
     """The judge's sandbox around this process, as far as one process can close itself in."""
-    tempfile.tempdir = folder
-    cell = sandbox.Cell(mode="landlock", root="", folder=folder, uid=os.getuid())
+    cell = sandbox.Cell(mode="landlock", root="", folder=folder, uid=os.getuid(), readable=reads)
     if os.geteuid() == 0:
         os.chmod(folder, 0o777)
     sandbox.seal(cell)

@@ -14,7 +14,7 @@ import sys
 import tempfile
 from typing import Any
 
-from kernelwright.compiler.language import languages
+from kernelwright.compiler.language import languages, readable
 from kernelwright.compiler.lift.compose import Lifted
 from kernelwright.core.errors import CannotLift
 from kernelwright.core.task import Task
@@ -46,7 +46,7 @@ def lift(
         raise CannotLift(f"there is no lifter for {dsl} yet; kernels of {', '.join(sorted(lifters))} can be lifted", path=path)
     request = {
         "source": source, "path": path, "module": lifters[dsl], "entry": entry, "inputs": inputs, "init": init,
-        "task": None if task is None else task.as_json(),
+        "task": None if task is None else task.as_json(), "reads": readable(dsl),
     }  # fmt: skip
     reply = _ask(request, path, seconds)
     if "refused" in reply:

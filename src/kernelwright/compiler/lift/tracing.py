@@ -12,7 +12,7 @@ import sys
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -20,7 +20,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelwright.compiler.lift.launches import Buffer, Copy, Fill, Launch, Operation, Role, Step, Trace, View
-from kernelwright.core.dtypes import from_torch
+from kernelwright.core.dtypes import DType, from_torch
 from kernelwright.core.errors import CannotLift
 
 MODULE = "kernel"
@@ -34,11 +34,12 @@ _COPIES = {"aten::clone", "aten::_to_copy", "aten::contiguous"}
 
 @dataclass(frozen=True)
 class Pointer:
-    """An address among the arguments of a launch; an accessor of torch also says how the tensor lies there."""
+    """An address among the arguments of a launch; if no tensor of torch lies there, the allocation that has it, and its elements' type."""
 
     address: int
-    shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] = ()
+    begin: int = 0
+    size: int = 0
+    type: str = "f32"
 
 
 def calling_line() -> int:
@@ -126,6 +127,18 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
                 return View(whole.buffer, (), (), whole.offset + elements)
         return None
 
+    def _allocation(self, pointer: Pointer) -> View | None:
+        """Memory that the file's own host code allocated: a buffer of elements of the type that is first seen there."""
+        if not pointer.size:
+            return None
+        name = self._names.get(pointer.begin)
+        if name is None:
+            dtype = DType(pointer.type)
+            number = sum(buffer.role == "temp" for buffer in self.buffers.values())
+            name = self._names[pointer.begin] = f"temp{number}"
+            self.buffers[name] = Buffer(name, "temp", (max(pointer.size // dtype.size, 1),), dtype)
+        return View(name, (), (), (pointer.address - pointer.begin) // self.buffers[name].dtype.size)
+
     def _constant(self, tensor: torch.Tensor) -> View:
         with torch.utils._python_dispatch._disable_current_modes():
             flat = tensor.detach().contiguous().reshape(-1)
@@ -168,8 +181,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         if isinstance(value, torch.Tensor):
             return self.view(value)
         if isinstance(value, Pointer):
-            found = self.at(value.address)
-            return found and replace(found, shape=value.shape, strides=value.strides)
+            return self.at(value.address) or self._allocation(value)
         if type(value) in (tuple, list):
             return type(value)(self._argument(item) for item in value)
         return value

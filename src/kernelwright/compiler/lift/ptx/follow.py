@@ -79,6 +79,8 @@ def _bytes_of(parameter: Parameter, given: Any, memory: Global) -> bytes:
         return given.ljust(parameter.size, b"\0")[: parameter.size]
     if isinstance(given, View):
         return memory.address(given).to_bytes(8, "little")
+    if isinstance(given, tuple):  # a structure with pointers in it
+        return b"".join(_bytes_of(parameter, part, memory) if isinstance(part, View) else bytes(part or 8) for part in given)
     if given is None:
         return bytes(parameter.size)
     if isinstance(given, float):
