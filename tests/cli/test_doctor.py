@@ -119,6 +119,6 @@ def test_models_and_store_are_told_and_no_key_is_shown(
 
 
 def test_lifting_is_told_with_the_command_that_adds_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "cuda_c (tree-sitter" in doctor.lifting()
+    assert "cuda_c (nvcc" in doctor.lifting()
     there(monkeypatch, {"g++": "g++ 12.2.0"}, {})
-    assert "cuda_c (to add it: pip install 'kernelwright[lift]'" in doctor.lifting()
+    assert "cuda_c (to add it: install the CUDA toolkit" in doctor.lifting()

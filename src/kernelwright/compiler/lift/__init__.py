@@ -7,9 +7,8 @@
 5. `compose`   a whole forward → a sketch that checks
 6. `triton`    reading Triton kernels
 7. `tilelang`  reading TileLang kernels
-8. `cuda`      CUDA-C kernels by what they do
-9. `ptx`       kernels of any language by what they are compiled to
-10. `formulas` what elements are → the graph of a forward → a sketch scheduled by the designer: for `cuda` and `ptx`
+8. `ptx`       kernels of any language by running what they are compiled to; `cuda` CUDA-C kernels, which are read in no other way
+9. `formulas`  what elements are → the graph of a forward → a sketch scheduled by the designer: for `ptx`
 """
 
 from __future__ import annotations

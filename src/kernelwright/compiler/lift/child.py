@@ -64,7 +64,7 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
     language: Any = importlib.import_module(request["module"])
     tracer = Tracer()
     tempfile.tempdir = folder
-    language.install(tracer.launch, asdict(Target.load(DEFAULT_TARGET)))
+    language.install(tracer, asdict(Target.load(DEFAULT_TARGET)))
     _close(folder, tuple(request["reads"]))
     shown = request["path"]
     with language.context(calling=False):

@@ -11,8 +11,8 @@ EXECUTES = True
 """Whether launches are run while they are recorded."""
 
 
-def install(put: Any, target: Mapping[str, Any]) -> None:
-    """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
+def install(tracer: Any, target: Mapping[str, Any]) -> None:
+    """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `tracer`."""
     from kernelwright.compiler.backends.cuda_c import runtime
     from kernelwright.compiler.lift import compose  # noqa: F401
     from kernelwright.compiler.lift.formulas import forward
@@ -20,7 +20,7 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
 
     runtime.install(target)
     forward.this_machine()
-    cuda.install(put)
+    cuda.install(tracer)
 
 
 def context(*, calling: bool) -> Any:

@@ -2,7 +2,7 @@
 
 The file is run once on example inputs, to see its launches; since that is foreign code, it happens in a process of its own
 (`child.py`) with the judge's sandbox closed around it. What comes back is the text of a sketch, parsed and checked again here.
-A language's `lifter` is a module with `install(put, target)`, `context(calling)` and `lifted(seen)`.
+A language's `lifter` is a module with `install(tracer, target)`, `context(calling)` and `lifted(seen)`.
 """
 
 from __future__ import annotations

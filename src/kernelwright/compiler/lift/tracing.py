@@ -8,6 +8,7 @@ affair. A forward that looks at the numbers (`.item()`) is refused: it may do so
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import types
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from kernelwright.compiler.lift.launches import Buffer, Copy, Fill, Launch, Operation, Role, Step, Trace, View
 from kernelwright.core.dtypes import DType, from_torch
 from kernelwright.core.errors import CannotLift
+from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 
 MODULE = "kernel"
 MOST_CONSTANTS = 1 << 16
@@ -40,6 +42,8 @@ class Pointer:
     begin: int = 0
     size: int = 0
     type: str = "f32"
+    raw: bool = False
+    """A variable of the device's: what host code wrote there may be given as bytes."""
 
 
 def calling_line() -> int:
@@ -63,6 +67,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         self._names: dict[int, str] = {}
         self._starts: dict[str, int] = {}
         self._alive: list[Any] = []
+        self._loaded: dict[int, bytearray] = {}
+        """What host code wrote into allocations of its own, as bytes that come from no tensor."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -134,10 +140,63 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         name = self._names.get(pointer.begin)
         if name is None:
             dtype = DType(pointer.type)
-            number = sum(buffer.role == "temp" for buffer in self.buffers.values())
-            name = self._names[pointer.begin] = f"temp{number}"
-            self.buffers[name] = Buffer(name, "temp", (max(pointer.size // dtype.size, 1),), dtype)
+            count = max(pointer.size // dtype.size, 1)
+            values: tuple[Any, ...] = ()
+            if pointer.begin in self._loaded:
+                raw = self._loaded.pop(pointer.begin)
+                values = tuple(torch.frombuffer(raw, dtype=TORCH_DTYPE[dtype])[:count].tolist())
+                if count > MOST_CONSTANTS:
+                    raise CannotLift(f"host code makes a table of {count:,} numbers, too many for a sketch")
+            role: Role = "constant" if values else "temp"
+            name = f"{role}{sum(buffer.role == role for buffer in self.buffers.values())}"
+            self._names[pointer.begin] = name
+            self.buffers[name] = Buffer(name, role, (count,), dtype, name if values else "", None, values)
         return View(name, (), (), (pointer.address - pointer.begin) // self.buffers[name].dtype.size)
+
+    def moved(self, to: Pointer, source: Pointer | None, size: int, value: int) -> None:
+        """Puts down a copy of so many bytes, or a fill with bytes of this value, that host code asks of the device's library."""
+        with self._remembered():
+            if source is None:
+                self._filled(to, size, value)
+                return
+            start = self.at(source.address) or (self._allocation(source) if source.begin in self._names else None)
+            if start is None:  # numbers that host code made itself
+                if to.size and to.begin not in self._names:
+                    whole = self._loaded.setdefault(to.begin, bytearray(to.size))
+                    at = to.address - to.begin
+                    whole[at : at + size] = ctypes.string_at(source.address, size)
+                    return
+                start = self._constant_bytes(source.address, size, to)
+            dtype = self.buffers[start.buffer].dtype
+            goal = self.at(to.address) or self._allocation(Pointer(to.address, to.begin, to.size, dtype.value))
+            if goal is None:
+                raise CannotLift(
+                    "host code copies what kernels computed into memory of its own: what becomes of it there is not seen"
+                )
+            count = size // dtype.size
+            self.steps.append(
+                Copy(View(goal.buffer, (count,), (1,), goal.offset), View(start.buffer, (count,), (1,), start.offset))
+            )
+
+    def _filled(self, to: Pointer, size: int, value: int) -> None:
+        goal = self.at(to.address) or (self._allocation(to) if to.begin in self._names else None)
+        if goal is None:
+            if to.size:
+                whole = self._loaded.setdefault(to.begin, bytearray(to.size))
+                at = to.address - to.begin
+                whole[at : at + size] = bytes([value & 255]) * size
+            return
+        dtype = self.buffers[goal.buffer].dtype
+        number = torch.frombuffer(bytearray([value & 255] * dtype.size), dtype=TORCH_DTYPE[dtype])[0].item()
+        self.steps.append(Fill(View(goal.buffer, (size // dtype.size,), (1,), goal.offset), number))
+
+    def _constant_bytes(self, address: int, size: int, to: Pointer) -> View:
+        """Numbers of host code that go into a tensor or an allocation that is in use."""
+        goal = self.at(to.address) or self._allocation(to)
+        if goal is None:
+            raise CannotLift("host code copies between memory that no tensor owns")
+        dtype = self.buffers[goal.buffer].dtype
+        return self._constant(torch.frombuffer(bytearray(ctypes.string_at(address, size)), dtype=TORCH_DTYPE[dtype]))
 
     def _constant(self, tensor: torch.Tensor) -> View:
         with torch.utils._python_dispatch._disable_current_modes():
@@ -181,6 +240,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         if isinstance(value, torch.Tensor):
             return self.view(value)
         if isinstance(value, Pointer):
+            if value.raw and value.begin in self._loaded:
+                return bytes(self._loaded[value.begin])
             return self.at(value.address) or self._allocation(value)
         if type(value) in (tuple, list):
             return type(value)(self._argument(item) for item in value)

@@ -128,5 +128,9 @@ def _reason(said: str) -> str:
     if missing:
         shown = ", ".join(missing[:_ERRORS_SHOWN])
         return f"the program calls {shown}, which the CUDA runtime in software does not offer"
-    errors = [re.sub(r"^\S*/", "", line) for line in said.splitlines() if re.search(r"\berror\b:?(?! detected)", line)]
+    errors = [
+        re.sub(r"^\S*/", "", line)
+        for line in said.splitlines()
+        if re.search(r"\berror\b:?(?! detected)|\bcannot find\b", line) and "collect2" not in line
+    ]
     return "; ".join(errors[:_ERRORS_SHOWN]) or said.strip()[-500:] or "nvcc failed without a word"

@@ -25,6 +25,7 @@ struct Host {
     int64_t (*attribute)(int which);
     int (*function)(void* module, const char* name, int64_t* figures);  // shared, constant, local bytes, threads, registers
     const char* (*title)();
+    void (*moved)(uint64_t to, uint64_t from, uint64_t bytes, int value);  // a copy, or (from 0) a fill with bytes of this value
 };
 struct Module { const void* wrapper; bool read; };
 struct Kernel { Module* module; std::string name; int64_t dynamic_shared = 48 << 10; };
@@ -93,6 +94,7 @@ cudaError_t copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) 
     if (!bytes) return cudaSuccess;
     bool d = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice, s = kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
     if (!to || !from || !fits(to, bytes, d, "a copy writes") || !fits(from, bytes, s, "a copy reads")) return keep(cudaErrorInvalidValue);
+    host->moved((uint64_t)to, (uint64_t)from, bytes, 0);
     memmove(to, from, bytes);
     return cudaSuccess;
 }
@@ -106,6 +108,7 @@ cudaError_t fill(void* to, int value, size_t bytes) {
     if (sticky) return sticky;
     if (!bytes) return cudaSuccess;
     if (!to || !fits(to, bytes, true, "cudaMemset writes")) return keep(cudaErrorInvalidValue);
+    host->moved((uint64_t)to, 0, bytes, value);
     memset(to, value, bytes);
     return cudaSuccess;
 }
@@ -233,13 +236,13 @@ cudaError_t cudaMemset2DAsync(void* d, size_t pitch, int v, size_t w, size_t h, 
 cudaError_t cudaMemcpyToSymbol(const void* symbol, const void* s, size_t n, size_t offset, cudaMemcpyKind) {
     void* to;
     cudaError_t e = place(symbol, n, offset, &to);
-    if (!e) memcpy(to, s, n);
+    if (!e) host->moved((uint64_t)to, (uint64_t)s, n, 0), memcpy(to, s, n);
     return e;
 }
 cudaError_t cudaMemcpyFromSymbol(void* d, const void* symbol, size_t n, size_t offset, cudaMemcpyKind) {
     void* from;
     cudaError_t e = place(symbol, n, offset, &from);
-    if (!e) memcpy(d, from, n);
+    if (!e) host->moved((uint64_t)d, (uint64_t)from, n, 0), memcpy(d, from, n);
     return e;
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void* y, const void* s, size_t n, size_t o, cudaMemcpyKind k, cudaStream_t) { return cudaMemcpyToSymbol(y, s, n, o, k); }

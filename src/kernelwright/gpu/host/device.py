@@ -43,6 +43,7 @@ _SIGNATURES = (
     ("attribute", (_I64, _I)),
     ("function", (_I, _P, _S, ctypes.POINTER(_I64))),
     ("title", (_P,)),
+    ("moved", (None, _U64, _U64, _U64, _I)),
 )
 _TYPES = {name: ctypes.CFUNCTYPE(*signature) for name, signature in _SIGNATURES}
 
@@ -74,6 +75,11 @@ class Image:
             if first is None:
                 self._device.memory.add(program.globals_address, program.translation.layout.size, "the module's variables")
         return self._programs[checks]
+
+    @property
+    def built(self) -> bool:
+        """Whether its variables lie somewhere."""
+        return bool(self._programs)
 
     def kernel(self, name: str) -> Function:
         """An entry by its mangled name."""
@@ -171,6 +177,8 @@ class Device:
         self._images: dict[int, Image] = {}
         self._known: set[tuple[str, ...]] = set()
         self._observers: list[Callable[[Launch], Any]] = []
+        self.movements: Callable[[int, int, int, int], None] | None = None
+        """Told each copy (to, from, bytes, 0) and fill (to, 0, bytes, value) that host code asks for, before it happens."""
         self._library: Any = None
         self._host = _Host(**{name: kind(getattr(self, f"_{name}")) for name, kind in _TYPES.items()})
 
@@ -181,6 +189,23 @@ class Device:
         self._library.kw_library_called.restype = ctypes.c_char_p
         self._library.kw_host(ctypes.byref(self._host))
         atexit.register(self.close)
+
+    def variables_of(self, image: Image) -> dict[str, int]:
+        """The addresses of a module's variables by name."""
+        layout = image.program.translation.layout
+        return {
+            v.name: image.program.globals_address + layout.offsets[v.name] for v in layout.variables if v.name in layout.offsets
+        }
+
+    def variable_at(self, address: int) -> tuple[int, int, str] | None:
+        """The variable of some module that has this address: where it begins, its size, its name."""
+        for image in self._images.values():
+            if image.built:
+                for name, begin in self.variables_of(image).items():
+                    size = image.program.variable(name)[1]
+                    if begin <= address < begin + size:
+                        return begin, size, name
+        return None
 
     def library_calls(self) -> list[str]:
         """Routines of cuBLAS that host code called so far: they did work in place of a kernel."""
@@ -316,6 +341,10 @@ class Device:
             self._refuse(error if isinstance(error, KernelwrightError) else GpuError(str(error)))
             return 0
         return address
+
+    def _moved(self, to: int, start: int, size: int, value: int) -> None:
+        if self.movements is not None:
+            self.movements(to, start, size, value)
 
     def _attribute(self, which: int) -> int:
         return self.attributes.get(which, -1)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwright.compiler.language import Language
-from kernelwright.core.tools import Tool, package, program
+from kernelwright.core.tools import Tool, program
 
 
 class CudaC(Language):
@@ -54,9 +54,8 @@ class CudaC(Language):
         return (*self.needs(), program("g++", "clang++", add="apt-get install g++"))
 
     def needs_to_lift(self) -> Sequence[Tool]:
-        """A parser, and the emulator's compiler."""
-        parsers = (package(name, "pip install 'kernelwright[lift]'") for name in ("tree-sitter", "tree-sitter-cuda"))
-        return (*parsers, program("g++", add="apt-get install g++"))
+        """What executes them off the device: they are lifted by running what they are compiled to."""
+        return self.needs_off_device()
 
 
 LANGUAGE = CudaC()

@@ -40,28 +40,41 @@ _TYPES = {
 }  # fmt: skip
 
 
-def install(put: Any) -> None:
-    """From now on launches are put down."""
+def install(tracer: Any) -> None:
+    """From now on launches, copies and fills are put down."""
+    device = builds.device()
+
+    def pointer(address: int, type: str = "f32") -> Pointer:
+        variable = device.variable_at(address)
+        found = variable or device.memory.find(address)
+        return Pointer(address, found[0], found[1], type, variable is not None) if found is not None else Pointer(address)
 
     def observer(launch: host.Launch) -> None:
         types = _pointed_to(launch.entry)
-        found: dict[int, list[host.Buffer]] = {}
-        for buffer in launch.buffers():
-            found.setdefault(buffer.parameter, []).append(buffer)
-        values = {
-            str(k): _argument(raw, found.get(k, []), types[k] if k < len(types) else "f32")
-            for k, raw in enumerate(launch.arguments())
-        }
-        options = {"block": launch.block, "shared": launch.shared, "image": launch.image}
+        found: dict[int, list[tuple[int, Pointer]]] = {}
+        for b in launch.buffers():
+            found.setdefault(b.parameter, []).append((b.offset, pointer(b.address, types[b.parameter : b.parameter + 1][0])))
+        values = {str(k): _argument(raw, found.get(k, [])) for k, raw in enumerate(launch.arguments())}
+        variables = {name: pointer(at) for name, at in device.variables_of(launch.image).items() if at in written}
+        options = {"block": launch.block, "shared": launch.shared}
         with suppress(CannotLift):  # C++ called us, and nothing passes through it; the tracer keeps the refusal
-            put(_plain_name(launch.entry), launch.entry, launch.grid, values, options)
+            tracer.launch(_plain_name(launch.entry), launch.entry, launch.grid, values | variables, options)
 
-    builds.device().watch(observer)
+    written: set[int] = set()
+
+    def moved(to: int, start: int, size: int, value: int) -> None:
+        goal = pointer(to)
+        if device.variable_at(to):
+            written.add(goal.begin)
+        with suppress(CannotLift):
+            tracer.moved(goal, pointer(start) if start else None, size, value)
+
+    device.watch(observer)
+    device.movements = moved
 
 
-def _argument(raw: bytes, pointers: list[host.Buffer], type: str) -> Any:
+def _argument(raw: bytes, made: list[tuple[int, Pointer]]) -> Any:
     """An argument with its pointers: one, or the pieces of a structure."""
-    made = [(p.offset, Pointer(p.address, p.begin, p.size, type)) for p in pointers]
     if len(made) == 1 and len(raw) == 8:
         return made[0][1]
     if not made:
@@ -90,8 +103,9 @@ class Compiled:
             launch.grid,  # type: ignore[arg-type]
             launch.options["block"],
             launch.options["shared"],
-            [*launch.arguments.values()],
+            [given for name, given in launch.arguments.items() if name.isdigit()],
             launch.name,
+            {name: given for name, given in launch.arguments.items() if not name.isdigit()},
         )
         try:
             return follow(started, self.buffers)
@@ -122,9 +136,7 @@ class Compiled:
     def _placed(self, refused: Refused, launch: Launch, text: str) -> Refused:
         """The same, with the line of the author's file. Lines count from the start of each text that an extension is built of."""
         reason, line = refused.reason, refused.line
-        pieces = sorted(
-            text.split(inline.MARK), key=lambda piece: not re.search(rf"__global__[^;{{]*\b{launch.name}\b", piece)
-        )
+        pieces = sorted(text.split(inline.MARK), key=lambda piece: not re.search(rf"__global__[^;{{]*\b{launch.name}\b", piece))
         if not line:
             head = re.search(rf"^[^\n]*\b{launch.name}\s*\(", pieces[0], re.MULTILINE)
             line = pieces[0].count("\n", 0, head.start()) + 1 if head else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class Started:
     shared: int
     arguments: Sequence[Any]
     name: str
+    variables: Mapping[str, View | bytes] = field(default_factory=dict)
+    """Variables of the module that host code filled: where what they hold lies."""
 
 
 def follow(started: Started, buffers: Mapping[str, Buffer]) -> Followed:
@@ -48,6 +50,11 @@ def follow(started: Started, buffers: Mapping[str, Buffer]) -> Followed:
     tape = Tape(together * threads)
     memory = Global(tape, buffers)
     machine = Machine(tape, started.module, memory, started.block, started.grid, started.shared)
+    for name, held in started.variables.items():
+        if isinstance(held, View):
+            machine.outside[name] = memory.address(held)
+        elif held is not None:
+            machine.fill(name, held)
     raw = _packed(started, memory)
     places = order_of_blocks(started.grid, total)
     begun, done = time.monotonic(), 0
@@ -74,13 +81,13 @@ def _packed(started: Started, memory: Global) -> bytes:
     return bytes(raw)
 
 
-def _bytes_of(parameter: Parameter, given: Any, memory: Global) -> bytes:
+def _bytes_of(parameter: Parameter, given: Any, memory: Global, padded: bool = True) -> bytes:
     if isinstance(given, bytes):
-        return given.ljust(parameter.size, b"\0")[: parameter.size]
+        return given.ljust(parameter.size, b"\0")[: parameter.size] if padded else given
     if isinstance(given, View):
         return memory.address(given).to_bytes(8, "little")
     if isinstance(given, tuple):  # a structure with pointers in it
-        return b"".join(_bytes_of(parameter, part, memory) if isinstance(part, View) else bytes(part or 8) for part in given)
+        return b"".join(bytes(8) if part is None else _bytes_of(parameter, part, memory, padded=False) for part in given)
     if given is None:
         return bytes(parameter.size)
     if isinstance(given, float):

@@ -73,6 +73,8 @@ class Machine:
         self._shared: dict[str, int] = {}
         self._constants: dict[str, int] = {}
         self.constant = self._lay_constants()
+        self.outside: dict[str, int] = {}
+        """Variables of the module that lie among the tensors, by address."""
         self._locals: dict[str, int] = {}
         self.special = {
             "%tid.x": thread % block[0], "%tid.y": thread // block[0] % block[1], "%tid.z": thread // (block[0] * block[1]),
@@ -147,6 +149,12 @@ class Machine:
                     raw = (value & ((1 << (8 * width)) - 1)).to_bytes(width, "little")
                     memory.bytes[0, place + k * width : place + (k + 1) * width] = np.frombuffer(raw, dtype=np.uint8)
         return memory
+
+    def fill(self, name: str, raw: bytes) -> None:
+        """A variable of the module holds these bytes."""
+        if name in self._constants:
+            at = self._constants[name]
+            self.constant.bytes[0, at : at + len(raw)] = np.frombuffer(raw, dtype=np.uint8)
 
     # ------------------------------------------------------------ control
 
@@ -310,6 +318,8 @@ class Machine:
 
     def address(self, name: str) -> int:
         """Where a variable lies in its own space."""
+        if name in self.outside:
+            return self.outside[name]
         if name in self._shared:
             return self._shared[name]
         if name in self._locals:
@@ -370,8 +380,8 @@ class Machine:
             if any(m.partition("::")[0] == name for m in modifiers):
                 if name in ("global", "const") and isinstance(address, Word) and address.codes is None:
                     top = address.bits[self.mask]
-                    if top.size and (top >= np.uint64(CONSTANT)).all():
-                        return "const"
+                    if top.size:
+                        return "const" if (top >= np.uint64(CONSTANT)).all() else "global"
                 return name
         if isinstance(address, Word) and address.codes is None:
             top = address.bits[self.mask]

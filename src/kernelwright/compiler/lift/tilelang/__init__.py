@@ -19,7 +19,7 @@ EXECUTES = False
 """Whether launches are run while they are recorded."""
 
 
-def install(put: Any, target: Mapping[str, Any]) -> None:
+def install(tracer: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes: calls of kernels go to `put`."""
     os.environ["TILELANG_ENABLE_IR_SPAN"] = "1"  # statements know their lines
     from kernelwright.compiler.lift import compose  # noqa: F401
@@ -27,7 +27,7 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
     from kernelwright.compiler.offdevice import redirect
 
     redirect.install(target)
-    record.install(put)
+    record.install(tracer.launch)
 
 
 def context(*, calling: bool) -> Any:

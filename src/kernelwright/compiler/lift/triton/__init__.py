@@ -19,8 +19,8 @@ EXECUTES = False
 """Whether launches are run while they are recorded."""
 
 
-def install(put: Any, target: Mapping[str, Any]) -> None:
-    """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `put`."""
+def install(tracer: Any, target: Mapping[str, Any]) -> None:
+    """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `tracer`."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     from kernelwright.compiler.lift import compose  # noqa: F401
     from kernelwright.compiler.lift.formulas import forward
@@ -31,7 +31,7 @@ def install(put: Any, target: Mapping[str, Any]) -> None:
 
     redirect.install(target)
     forward.this_machine()
-    record.install(put, target)
+    record.install(tracer.launch, target)
     compiled.install(record.Run.compiled)
 
 
