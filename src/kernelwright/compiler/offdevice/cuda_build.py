@@ -26,8 +26,6 @@ _FOREIGN = re.compile(
 )
 """Flags of the author that say for which device, or how to link: decided here. A following value goes with `-gencode`, `-arch`."""
 _WITH_OWN_INSTRUCTIONS = (90, 100, 101, 103, 120)
-EXTRA: list[str] = []
-"""Flags that are added to every command line in this process, by whoever needs PTX of another kind (lifting)."""
 _Popen = subprocess.Popen
 
 
@@ -110,7 +108,7 @@ def build(sources: Sequence[Path], output: Path, *, arch: int, flags: Sequence[s
     command = [
         str(NVCC), "-gencode", f"arch={virtual},code={virtual}", "--no-compress", "-lineinfo", "--cudart=none", "-shared", "-O2", "-w",
         "-Xcompiler", "-fPIC,-w,-fno-gnu-unique", standard, "--expt-relaxed-constexpr", "--extended-lambda", *author_flags(flags),
-        "-Xlinker", "--no-undefined", *map(str, sources), str(runtime or cudart()), "-o", str(output), *EXTRA,
+        "-Xlinker", "--no-undefined", *map(str, sources), str(runtime or cudart()), "-o", str(output),
     ]  # fmt: skip
     try:
         with _Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
