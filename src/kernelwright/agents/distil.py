@@ -81,14 +81,18 @@ def failure(verdict: Verdict, kernel: str) -> str:
     return "\n".join(lines)[:LONGEST]
 
 
-def speed(verdict: Verdict) -> str:
-    """How fast a correct kernel is and how far from what the hardware allows, in a few lines."""
+def speed(verdict: Verdict, kernel: str = "") -> str:
+    """How fast a correct kernel is and how far from what the hardware allows, in a few lines; where it was profiled, the lines of the
+    `kernel` that take the time."""
+    from kernelwright.agents.profiled import paragraph
+
     timing = verdict.timing
     if timing is None:
         predicted = [f"{name}: predicted {c.predicted_ms:.3g} ms" + (f", {c.registers} registers, {c.spills or 0} bytes spilled"
                      if c.registers is not None else "")
                      for name, c in (verdict.compiled_for or {}).items() if c.predicted_ms is not None]  # fmt: skip
-        return "\n".join(["its speed was not measured", *predicted])
+        profiles = [paragraph(c.launches, kernel) for c in (verdict.compiled_for or {}).values() if c.launches][:1]
+        return "\n".join(["its speed was not measured", *predicted, *profiles])
     lines = [
         f"kernel {timing.kernel_ms:.3g} ms, PyTorch eager {timing.eager_ms:.3g} ms: {timing.speedup:.2f}x eager "
         f"(95 % interval {timing.speedup_low:.2f} to {timing.speedup_high:.2f}), {timing.threads} threads, {timing.cache} cache"

@@ -163,7 +163,7 @@ def patch(brief: Brief, library: Library, last: Attempt, seen: str = "") -> Ask:
 
 def improve(brief: Brief, library: Library, last: Attempt, bounds: str, tried: Sequence[Attempt] = ()) -> Ask:
     """A correct kernel, to be made faster; `tried` is what failed on it."""
-    found = fence("\n".join([distil.speed(last.verdict), bounds]).strip(), "The verdict")
+    found = fence("\n".join([distil.speed(last.verdict, last.kernel.source), bounds]).strip(), "The verdict")
     situation = "The judge accepts this kernel. Make it faster without changing what it computes."
     explain = "bounds its speed, and what you change"
     return _patch(
@@ -216,7 +216,7 @@ def advice(brief: Brief, best: Attempt | None, last: Attempt, tried: Sequence[At
             history=fence("\n".join(f"{number}. {turn}" for number, turn in enumerate(turns, start=1)), "What was done"),
             best=showing.exists(None, best, tried),
             design=_design_of(last),
-            verdict=fence(distil.speed(last.verdict), "Its verdict"),
+            verdict=fence(distil.speed(last.verdict, last.kernel.source), "Its verdict"),
         ),
         ADVICE_TOKENS,
     )

@@ -20,7 +20,11 @@ SAID = 1200
 
 def fared(attempt: Attempt) -> str:
     """What the judge said of a kernel, distilled."""
-    return distil.speed(attempt.verdict) if attempt.verdict.ok else distil.failure(attempt.verdict, attempt.kernel.source)
+    return (
+        distil.speed(attempt.verdict, attempt.kernel.source)
+        if attempt.verdict.ok
+        else distil.failure(attempt.verdict, attempt.kernel.source)
+    )
 
 
 def exists(seed: Attempt | None, best: Attempt | None, tried: Sequence[Attempt]) -> str:

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
     "run": ("run", "run_command", "Run a Triton program on the CPU as compiled for a GPU; check it for errors."),
+    "profile": ("profile.command", "profile_command", "Profile a kernel on a GPU that is not here: counted and predicted."),
     "task": ("task", "task_command", "Describe and check a task."),
     "audit": ("audit", "audit_command", "Run the gallery of cheats and honest kernels through the judge."),
     "runs": ("history.runs", "runs_command", "List the runs in the store; forget old ones."),

@@ -23,6 +23,7 @@ from kernelwright.core.errors import GpuError, KernelFileError, KernelwrightErro
 
 if TYPE_CHECKING:
     from kernelwright.gpu import Fault
+    from kernelwright.gpu.profile import Recorder
 
 
 def run_command(
@@ -46,7 +47,12 @@ def run_command(
     if not file.is_file():
         raise KernelFileError(file, "there is no such file")
     if file.suffix == ".cu":
-        return _run_cuda(file, target, check, arguments or [])
+        return run_cuda(file, target, check, arguments or [])
+    return run_triton(file, target, check, arguments or [])
+
+
+def run_triton(file: Path, target: str, check: bool, arguments: list[str], recorder: Recorder | None = None) -> int:
+    """Run a Python program in this process; a `recorder` sees its launches."""
     os.environ.pop("TRITON_INTERPRET", None)  # the compiler's output is what runs here
     try:
         from kernelwright.compiler.backends.triton.simulated import simulated
@@ -55,8 +61,9 @@ def run_command(
     from kernelwright.compiler.offdevice import cuda_api
 
     with simulated(target, check=check, told=_tell) as simulation:
+        simulation.recorder = recorder
         cuda_api.install(asdict(simulation.target))
-        code = _run(file.resolve(), arguments or [])
+        code = _run(file.resolve(), arguments)
     if check:
         count = len(simulation.faults)
         print(
@@ -66,8 +73,9 @@ def run_command(
     return code or (1 if simulation.faults else 0)
 
 
-def _run_cuda(file: Path, target: str, check: bool, arguments: list[str]) -> int:
-    """Compile a CUDA program and run it in a process of its own, where it may exit and crash as it likes."""
+def run_cuda(file: Path, target: str, check: bool, arguments: list[str], profile: Path | None = None) -> int:
+    """Compile a CUDA program and run it in a process of its own, where it may exit and crash as it likes; the profile of its launches
+    is written to a file where asked."""
     from kernelwright.compiler.offdevice import cuda_build
     from kernelwright.target.sheet import Target
 
@@ -81,9 +89,11 @@ def _run_cuda(file: Path, target: str, check: bool, arguments: list[str]) -> int
             program = cuda_build.build([file], Path(work) / file.stem, arch=arch, flags=[f"-I{file.parent}"])
         except GpuError as error:
             raise KernelFileError(file, str(error)) from None
-        setting = json.dumps({"target": described, "check": check, "cudart": str(cuda_build.cudart())})
+        asked = {"target": described, "check": check, "cudart": str(cuda_build.cudart()), "profile": str(profile or "")}
         module = "kernelwright.compiler.offdevice.cuda_program"
-        done = subprocess.run([sys.executable, "-m", module, setting, str(program), *arguments], check=False)
+        words = [sys.executable, "-m", module, json.dumps(asked), str(program), *arguments]
+        # A profile in JSON is alone on our stdout: what the program prints goes beside it.
+        done = subprocess.run(words, check=False, stdout=sys.stderr if profile else None)
     if done.returncode < 0:
         name = signal.Signals(-done.returncode).name
         print(f"kernelwright: {file} was stopped by {name}; --check says where kernels go wrong", file=sys.stderr)

@@ -7,6 +7,8 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from kernelwright.core.launch_figures import LaunchFigures
+
 Track = Literal["pure", "hybrid", "source"]
 Execution = Literal["native", "device", "interpreter", "emulator"]
 
@@ -159,6 +161,12 @@ class CompiledFor(Frozen):
     compiler: str = ""
     stage: str = ""
     kernels: tuple[KernelFigures, ...] = ()
+    predicted_error: float | None = None
+    """Relative, either way, where the time was predicted from counts."""
+    speed_of_light_ms: float | None = None
+    """What the task's bytes and operations take at the rates of the target's sheet."""
+    launches: tuple[LaunchFigures, ...] = ()
+    """Profiles of the launches of one call, where the compiled code was executed and counted here."""
 
 
 FAILURE_FIELDS = {"mismatch": {Status.wrong_values, Status.wrong_shape, Status.wrong_dtype}, "build": {Status.build_failed}}

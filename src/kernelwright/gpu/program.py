@@ -140,7 +140,7 @@ class Program:
         self, translation: Translation, path: str, *, checks: bool, counts: bool, beside: Program | None = None
     ) -> None:
         self.translation = translation
-        self.checks, self.counts = checks, counts
+        self.checks, self.counts, self.text = checks, counts, ""
         self.entries: Mapping[str, EntryPoint] = {e.name: e for e in translation.entries}
         self._library = ctypes.CDLL(path)
         self._library.kw_launch.argtypes = [ctypes.POINTER(_Launch)]
@@ -171,7 +171,9 @@ class Program:
         assembler does, but on these lines.
         """
         translation, path = _built(text, checks or counts, name, apart)
-        return cls(translation, path, checks=checks, counts=counts, beside=beside)
+        program = cls(translation, path, checks=checks, counts=counts, beside=beside)
+        program.text = text
+        return program
 
     def variable(self, name: str) -> tuple[int, int]:
         """Address and size of a global or constant variable (what `cudaMemcpyToSymbol` writes to); KeyError if there is none."""
@@ -220,7 +222,7 @@ class Program:
         faults = (_Fault * _MOST_FAULTS)()
         launch.faults = ctypes.addressof(faults)
         ranges = None
-        if self.checks and memory is not None:
+        if (self.checks or self.counts) and memory is not None:
             pairs = sorted([*memory.ranges(), (self.globals_address, self.globals_address + self.translation.layout.size)])
             pairs.append((launch.params, launch.params + len(block_of_params)))
             flat = [x for pair in sorted(pairs) for x in pair]

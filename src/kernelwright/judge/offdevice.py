@@ -12,17 +12,20 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from kernelwright.compiler.hardware import targets_of
 from kernelwright.compiler.language import Language, language
 from kernelwright.core import plugins
 from kernelwright.core.errors import ConfigError
+from kernelwright.core.launch_figures import MOST_LINES, LaunchFigures
 from kernelwright.core.verdict import CompiledFor, Execution, KernelFigures
 from kernelwright.judge.device import torch_device
 from kernelwright.judge.timing.roofline import Work
 from kernelwright.target import Target
 from kernelwright.target.attached import attached
 from kernelwright.target.occupancy import occupancy
-from kernelwright.target.predict import Launch, predicted_seconds
+from kernelwright.target.predict import Launch, predicted_ms, predicted_seconds
 
 MOST_KERNELS = 64
 
@@ -102,6 +105,12 @@ def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -
     seconds = predicted_seconds(
         target, bytes_moved=work.read_bytes + work.written_bytes, flops=work.flops, dtype=work.dtype, launches=launches
     )
+    profiles = _profiles(reply.get("launches"))
+    if profiles:
+        seconds = predicted_ms(profiles) / 1e3
+    floor = max(
+        target.memory_seconds(work.read_bytes, work.written_bytes), work.flops / (target.peak(work.dtype) or float("inf"))
+    )
     narrow = min(kernels, key=lambda kernel: kernel.occupancy or 0.0, default=None)
     return CompiledFor(
         registers=_most(kernel.registers for kernel in kernels),
@@ -114,6 +123,9 @@ def compiled_for(target: Target, reply: dict[str, Any], facts: dict[str, Any]) -
         compiler=str(reply.get("compiler", ""))[:300],
         stage=str(reply.get("stage", ""))[:20],
         kernels=tuple(kernels),
+        predicted_error=max(each.predicted.error for each in profiles) if profiles else None,
+        speed_of_light_ms=round(floor * 1e3, 6) if kernels else None,
+        launches=profiles,
     )
 
 
@@ -132,6 +144,20 @@ def does_not_fit(target: Target, compiled: CompiledFor) -> str:
 
 def _entries(value: Any) -> Sequence[dict[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _profiles(value: Any) -> tuple[LaunchFigures, ...]:
+    """What the candidate's process says of its launches, as far as it is of the right form; text is cut."""
+    found = []
+    for item in _entries(value)[:MOST_KERNELS]:
+        try:
+            each = LaunchFigures.model_validate(item)
+        except ValidationError:
+            continue
+        lines = tuple(line.model_copy(update={"file": line.file[-200:], "source": ""}) for line in each.lines[:MOST_LINES])
+        advice = tuple(sentence[:300] for sentence in each.advice[:3])
+        found.append(each.model_copy(update={"name": each.name[:200], "lines": lines, "advice": advice}))
+    return tuple(found)
 
 
 def _number(value: Any) -> int | None:

@@ -196,6 +196,11 @@ class Session(Blocks):
         self._run_trial(0, traced=False, hold=False, skew=self.setting is None)
         self._look_at_held(range(len(self._held)))
 
+    def try_once(self) -> None:
+        """The first trial alone: the task's own inputs, through the checks of every trial."""
+        self.ask_referee({"op": "plan", "budget_s": 0.1})
+        self._run_trial(0, traced=False, hold=False)
+
     def _run_sized(self, number: int, place: str) -> None:
         """A trial at other sizes: what it took says nothing about calls at the task's own. Half of them are traced, so that a library
         that only other sizes go to is seen."""
@@ -302,7 +307,7 @@ class Session(Blocks):
             if why:
                 raise Rejected(Status.build_failed, f"{doing}: {why}", build=Build(message=why))
             self.compiled[target.name] = figures
-            told = [str(note)[:300] for note in _entries(reply.get("notes"))]
+            told = [str(note)[:300] for key in ("notes", "not_profiled") for note in _entries(reply.get(key))]
             self.warnings += [note for note in told if note not in self.warnings]
 
     def flags(self) -> list[str]:

@@ -127,9 +127,8 @@ class Judge:
         if setting is not None:
             timing = timing and bool(device)
             fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
-        server = self._template_for(setting)
         holding = held(setting.targets[0]) if setting and device else contextlib.nullcontext()
-        with holding, Session(server, task, kernel, self.threads, self.times, self.exclusive, setting) as session:
+        with holding, self.session(task, kernel, setting) as session:
             try:
                 session.open()
                 laps.end("open")
@@ -165,6 +164,10 @@ class Judge:
             fields |= {"warnings": tuple(session.warnings)}
         laps.end("end")
         return Verdict(**fields, seconds=round(time.monotonic() - started, 3), phases=laps.seconds)
+
+    def session(self, task: Task, kernel: Kernel, setting: offdevice.Setting | None = None) -> Session:
+        """A conversation about one kernel, for whoever wants less than a verdict; a context manager."""
+        return Session(self._template_for(setting), task, kernel, self.threads, self.times, self.exclusive, setting)
 
     def _setting(self, dsl: str, target: str) -> offdevice.Setting | None:
         return offdevice.setting(dsl, target)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kernelwright.core.launch_figures import LaunchFigures
 from kernelwright.target.occupancy import Occupancy
 from kernelwright.target.sheet import Target
 
@@ -37,6 +38,11 @@ def predicted_seconds(target: Target, *, bytes_moved: int, flops: int, dtype: st
     memory = bytes_moved / (target.bandwidth * ATTAINABLE * min(1.0, fill / ENOUGH_FOR_MEMORY) * min(1.0, 2 * busy))
     peak = target.peak(dtype) * ATTAINABLE * min(1.0, fill / ENOUGH_FOR_ARITHMETIC) * busy
     return max(memory, flops / peak if peak else 0.0) + LAUNCH_SECONDS * len(launches)
+
+
+def predicted_ms(launches: Sequence[LaunchFigures]) -> float:
+    """Of a call whose launches were profiled: one after the other, with what each costs to begin."""
+    return sum(each.times * (each.predicted.ms + 1e3 * LAUNCH_SECONDS) for each in launches)
 
 
 def _busy(target: Target, launch: Launch) -> float:

@@ -15,6 +15,7 @@ from typing import Any
 
 from kernelwright.compiler.offdevice.cuda_build import device_attributes
 from kernelwright.gpu.host import Device
+from kernelwright.gpu.profile import Recorder
 
 _Left = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p)
 
@@ -32,9 +33,18 @@ def main(words: list[str]) -> None:
     device = Device(device_attributes(setting["target"]), title=setting["target"]["title"], checks=check, told=tell)
     device.open(Path(setting["cudart"]))
 
+    recorder = Recorder()
+    if setting.get("profile"):
+        device.watch(lambda launch: recorder.see_launch(launch))
+
     def left(status: int, _: Any) -> None:
         """After the program's own destructors: libc calls what was registered last first."""
         libc.fflush(None)
+        if setting.get("profile"):
+            from kernelwright.compiler.offdevice import profiling
+            from kernelwright.compiler.offdevice.cuda_names import plain_name
+
+            Path(setting["profile"]).write_text(json.dumps(profiling.reply(recorder, setting["target"], plain_name)))
         found = len(device.faults) + len(device.host_faults)
         if check:
             plural = "error" if found == 1 else "errors"

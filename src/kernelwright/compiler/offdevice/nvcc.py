@@ -49,17 +49,31 @@ def run(command: list[str], seconds: float) -> tuple[int, str]:
         return process.returncode, said
 
 
+def find_assemblers() -> list[str]:
+    """NVIDIA's assemblers, the toolkit's first: those in Triton's package read newer PTX, and may be the only ones."""
+    beside = [str(Path(NVCC).resolve().parent / "ptxas")] if NVCC else []
+    packages = (Path(place) / "triton/backends/nvidia/bin" for place in sys.path if place.endswith("-packages"))
+    places = [*beside, *(str(place) for package in packages for place in sorted(package.glob("ptxas*")))]
+    return [place for place in places if Path(place).is_file()]
+
+
+ASSEMBLERS = find_assemblers()
+
+
 def assemble(ptx: str, arch: str) -> Assembled:
     """PTX to machine code of an architecture (`sm_90a`); GpuError with the assembler's first error."""
-    if NVCC is None:
-        raise GpuError("there is no nvcc: install the CUDA toolkit, or pip install 'kernelwright[cuda]'")
+    if not ASSEMBLERS:
+        raise GpuError("there is no ptxas: install the CUDA toolkit, or pip install 'kernelwright[cuda]'")
     with tempfile.TemporaryDirectory() as work:
         text, cubin = Path(work) / "kernel.ptx", Path(work) / "kernel.cubin"
         text.write_text(ptx, encoding="utf-8")
-        code, said = run([NVCC, "-cubin", "-Xptxas", "-v", f"-arch={arch}", str(text), "-o", str(cubin)], SECONDS)
-        if code:
-            raise GpuError(first_error(said, str(text)))
-        return Assembled(cubin.read_bytes(), read_ptxas(said))
+        for assembler in ASSEMBLERS:
+            code, said = run([assembler, "-v", f"-arch={arch}", str(text), "-o", str(cubin)], SECONDS)
+            if code == 0:
+                return Assembled(cubin.read_bytes(), read_ptxas(said))
+            if "Unsupported .version" not in said and "is not defined for option 'gpu-name'" not in said:
+                break
+        raise GpuError(first_error(said, str(text)))
 
 
 def read_ptxas(said: str) -> dict[str, dict[str, int]]:

@@ -10,15 +10,36 @@ In: a launch (PTX, entry, grid, block, parameters, memory of this process) and a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
+from typing import Any
 
 from kernelwright.compiler.offdevice.nvcc import assemble
-from kernelwright.core.errors import GpuError
+from kernelwright.core.errors import GpuError, KernelwrightError
+from kernelwright.core.launch_figures import (
+    MOST_LINES,
+    CompiledFigures,
+    Counts,
+    LaunchFigures,
+    LineFigures,
+    PredictedFigures,
+)
 from kernelwright.gpu import Memory, Program
-from kernelwright.gpu.host import Launch
-from kernelwright.gpu.profile import Counted, Hardware, Latencies, Prediction, Resources, count, predict
+from kernelwright.gpu.profile import (
+    Counted,
+    Hardware,
+    Latencies,
+    Prediction,
+    Recorded,
+    Recorder,
+    Resources,
+    by_line,
+    count,
+    predict,
+)
+from kernelwright.gpu.profile.costs import is_access, operations, space
+from kernelwright.gpu.profile.sampling import global_access
 from kernelwright.target.occupancy import SHARED_RESERVED, Occupancy, occupancy
 from kernelwright.target.sheet import Target
 
@@ -122,7 +143,8 @@ def profile_launch(
     memory: Memory | None = None,
     warm: bool = False,
 ) -> LaunchProfile:
-    """Count a launch on sampled blocks (their stores happen), and predict its time on a target."""
+    """Count a launch on sampled blocks (their stores happen), and predict its time on a target. Where `memory` is given, accesses to
+    anything else are left out."""
     program = Program.from_ptx(ptx, counts=True, apart=_APART.get(ptx, frozenset()))
     figures = _assembled(ptx, target.arch).get(entry, {"registers": 32, "spills": 0, "shared_memory": 0})
     threads = 1
@@ -135,7 +157,8 @@ def profile_launch(
     device = hardware(target)
     resident = max(1, min(found.blocks, -(-_product(grid) // device.multiprocessors)))
     cache = (device.first_level_bytes - resident * (used + SHARED_RESERVED)) // resident
-    counted, misaligned = count(program, entry, grid, block, params, shared, cache_bytes=max(cache, 8 << 10))
+    run = partial(program.launch, memory=memory)
+    counted, misaligned = count(program, entry, grid, block, params, shared, cache_bytes=max(cache, 8 << 10), run=run)
     if misaligned - _APART.get(ptx, frozenset()):
         _APART[ptx] = _APART.get(ptx, frozenset()) | misaligned
         return profile_launch(ptx, entry, grid, block, params, shared, target, memory=memory, warm=warm)
@@ -145,25 +168,107 @@ def profile_launch(
     )
 
 
-def profile_of(launch: Launch, target: Target, *, warm: bool = False) -> LaunchProfile:
-    """The profile of a launch that host code made (`gpu.host.Device.observed`)."""
-    return profile_launch(
-        launch.ptx,
-        launch.entry,
-        launch.grid,
-        launch.block,
-        launch.params,
-        launch.shared,
-        target,
-        memory=launch.memory,
-        warm=warm,
+def profile_of(launch: Recorded, target: Target, *, warm: bool = False) -> LaunchProfile:
+    """The profile of a launch that was recorded."""
+    with launch.again() as (params, memory):
+        return profile_launch(
+            launch.ptx, launch.entry, launch.grid, launch.block, params, launch.shared, target, memory=memory, warm=warm
+        )
+
+
+def described(launch: Recorded, profile: LaunchProfile, target: Target, name: str = "") -> LaunchFigures:
+    """A profile as plain data."""
+    p = profile.prediction
+    lines = by_line(profile.counted, hardware(target), p.bound)[:MOST_LINES]
+    return LaunchFigures(
+        name=name or launch.entry,
+        grid=launch.grid,
+        block=launch.block,
+        times=launch.times,
+        counted=_counts(profile.counted),
+        compiled=CompiledFigures(
+            registers=profile.registers,
+            spilled_bytes=profile.spills,
+            shared_memory=profile.shared_memory,
+            occupancy=round(profile.occupancy.fraction, 4),
+            limiter=profile.occupancy.limiter,
+            blocks_resident=p.blocks_resident,
+        ),
+        predicted=PredictedFigures(
+            ms=1e3 * p.seconds,
+            error=round(p.error, 3),
+            bound=p.bound,
+            parts_ms={part: 1e3 * seconds for part, seconds in sorted(p.parts.items(), key=lambda item: -item[1]) if seconds},
+            waves=p.waves,
+            second_level_bytes=p.second_level_bytes,
+            memory_bytes=p.memory_bytes,
+        ),
+        lines=tuple(
+            LineFigures(
+                file=line.file,
+                line=line.line,
+                share=round(line.share, 4),
+                instructions=line.instructions,
+                sectors_per_request=line.sectors or None,
+                least_sectors=line.least_sectors or None,
+                bank_passes_per_request=line.passes or None,
+                least_passes=line.least_passes or None,
+                second_level_bytes=line.missed_bytes,
+            )
+            for line in lines
+        ),
+        advice=p.advice,
     )
 
 
-def total_seconds(profiles: Sequence[LaunchProfile], target: Target) -> float:
-    """Launches one after the other, with what each costs to begin."""
-    begin = hardware(target).launch_seconds
-    return sum(p.prediction.seconds + begin for p in profiles)
+def figures_of(
+    launches: Iterable[Recorded], target: Target, name: Callable[[str], str] = str
+) -> tuple[list[LaunchFigures], list[str]]:
+    """Profiles of recorded launches as plain data, and why the others have none; `name` makes a kernel's name readable."""
+    found, refused = [], []
+    for launch in launches:
+        try:
+            found.append(described(launch, profile_of(launch, target), target, name(launch.entry)))
+        except KernelwrightError as error:
+            refused.append(f"{name(launch.entry)} is not profiled: {error}")
+    return found, refused
+
+
+def reply(recorder: Recorder, sheet: Mapping[str, Any], name: Callable[[str], str] = str) -> dict[str, Any]:
+    """Of a runtime's answer to `compile_for`: the profiles of what was recorded, and why some launches have none."""
+    target = Target.remembered(dict(sheet))
+    if target.kind != "cuda":
+        return {}
+    found, refused = figures_of(recorder.launches(), target, name)
+    return {"launches": [each.model_dump(mode="json") for each in found], "not_profiled": refused}
+
+
+def _counts(c: Counted) -> Counts:
+    executed = [e for e in c.executed if e.warps]
+    warps = sum(e.warps for e in executed)
+    reached = [e for e in executed if global_access(e) and e.requests]
+    banked = [e for e in executed if is_access(e.instruction) and space(e.instruction) == "shared" and e.requests]
+    kinds: dict[str, float] = {}
+    for e in executed:
+        kinds[e.instruction.opcode] = kinds.get(e.instruction.opcode, 0.0) + e.warps * c.blocks
+    asked, sectors, least = (sum(getattr(e, key) for e in reached) for key in ("requests", "units", "least"))
+    passed, passes, fewest = (sum(getattr(e, key) for e in banked) for key in ("requests", "units", "least"))
+    return Counts(
+        sampled=c.sampled,
+        spread=round(c.spread, 4),
+        instructions=dict(sorted(kinds.items(), key=lambda item: -item[1])),
+        lanes_active=round(sum(e.lanes for e in executed) / warps, 2) if warps else 0.0,
+        operations=c.blocks * sum(e.lanes * operations(e.instruction) for e in executed),
+        barriers=sum(kinds.get(kind, 0.0) for kind in ("bar", "barrier")),
+        atomics=sum(kinds.get(kind, 0.0) for kind in ("atom", "red")),
+        global_requests=c.blocks * asked,
+        sectors_per_request=round(sectors / asked, 2) if asked else None,
+        sector_efficiency=round(min(1.0, least / sectors), 4) if sectors else None,
+        first_level_hits=round(max(0.0, 1 - sum(e.missed for e in reached) / sectors), 4) if sectors else None,
+        shared_requests=c.blocks * passed,
+        bank_passes_per_request=round(passes / passed, 2) if passed else None,
+        bank_efficiency=round(min(1.0, fewest / passes), 4) if passes else None,
+    )
 
 
 def _product(grid: Sequence[int]) -> int:
@@ -182,4 +287,4 @@ def _assembled(ptx: str, arch: str) -> dict[str, dict[str, int]]:
     return assemble(ptx, f"sm_{number}{found[2] if found and made == number else ''}").figures
 
 
-__all__ = ["LaunchProfile", "hardware", "profile_launch", "profile_of", "total_seconds"]
+__all__ = ["LaunchProfile", "described", "figures_of", "hardware", "profile_launch", "profile_of", "reply"]

@@ -8,10 +8,16 @@
 - `sampling`  which blocks stand for a grid, and what was counted in them: instructions, sectors, what blocks share.
 - `interval`  the model: issue, pipes, latency at the occupancy, bandwidth by level, waves.
 - `advice`    what to change, in three sentences.
+- `source_lines`  the counts by source line, and what share of the time each line takes.
+- `recorded`  launches kept with copies of their memory, to be counted when the program has gone on.
 """
 
 from kernelwright.gpu.profile.hardware import Hardware, Latencies, Resources
 from kernelwright.gpu.profile.interval import Prediction, predict
+from kernelwright.gpu.profile.recorded import Recorded, Recorder
 from kernelwright.gpu.profile.sampling import Counted, count
+from kernelwright.gpu.profile.source_lines import Line, by_line
 
-__all__ = ["Counted", "Hardware", "Latencies", "Prediction", "Resources", "count", "predict"]
+__all__ = [
+    "Counted", "Hardware", "Latencies", "Line", "Prediction", "Recorded", "Recorder", "Resources", "by_line", "count", "predict",
+]  # fmt: skip

@@ -98,6 +98,18 @@ def cost(i: Instruction, t: Latencies) -> Cost:
     return Cost(2.0 if wide and not i.has("wide") else 1.0, "integer", t.arithmetic)
 
 
+def operations(i: Instruction) -> float:
+    """Floating-point operations of an instruction: of a lane; of a product on matrix units for a lane's share."""
+    if i.opcode in ("mma", "wgmma"):
+        return _product(i, Latencies()).flops / 32
+    wide = 2.0 if any(x.endswith("x2") for x in i.types) else 1.0
+    if not any(x in ("f64", "f32", "f16", "bf16") or x.endswith("16x2") or x == "f32x2" for x in i.types):
+        return 0.0
+    return {"fma": 2.0, "mad": 2.0, "add": 1.0, "sub": 1.0, "mul": 1.0, "div": 1.0, "sqrt": 1.0, "rcp": 1.0}.get(
+        i.opcode, 0.0
+    ) * wide
+
+
 def _division(i: Instruction, t: Latencies) -> Cost:
     kind = i.types[-1] if i.types else "f32"
     if kind[0] in "sub":

@@ -19,6 +19,8 @@ from kernelwright.gpu.profile.sampling import SECTOR, Counted, Executed, global_
 
 RESIDENT = 0.75
 """Of the second level: what is less stays there from one wave to the next."""
+LANES = ("float", "integer", "double", "special", "convert")
+"""Pipes of which the hardware says how many lanes they take in a cycle."""
 ERROR = 0.25
 """Of a prediction, either way: the median of what was published, held against this model (docs/gpu_predictions.md)."""
 
@@ -74,13 +76,7 @@ def predict(counted: Counted, hardware: Hardware, resources: Resources, *, warm:
 
 def _pipes(counted: Counted, h: Hardware) -> dict[str, float]:
     """Cycles of each pipe for one block."""
-    lanes = {
-        "float": h.float_lanes,
-        "integer": h.integer_lanes,
-        "double": h.double_lanes,
-        "special": h.special_lanes,
-        "convert": h.convert_lanes,
-    }
+    lanes = {name: getattr(h, f"{name}_lanes") for name in LANES}
     found = dict.fromkeys(("issue", "memory pipe", "matrix", *lanes), 0.0)
     for e in counted.executed:
         c = cost(e.instruction, h.latencies)
@@ -90,12 +86,12 @@ def _pipes(counted: Counted, h: Hardware) -> dict[str, float]:
         elif c.pipe == "matrix":
             found["matrix"] += e.warps * c.flops / (h.matrix_flops.get(c.kind) or h.matrix_flops.get("f16") or 512.0)
         elif c.pipe == "memory":
-            found["memory pipe"] += _turns(e, h)
+            found["memory pipe"] += turns(e, h)
     return found
 
 
-def _turns(e: Executed, h: Hardware) -> float:
-    """Cycles of the pipe that shared memory and the first level share."""
+def turns(e: Executed, h: Hardware) -> float:
+    """Cycles of the pipe that shared memory and the first level share, for the accesses of a block."""
     least = 32 / h.memory_lanes
     if not e.requests:
         return e.warps * least
@@ -150,7 +146,7 @@ def _chain(block: list[Executed], h: Hardware, beyond: float) -> float:
             further = h.latencies.memory * beyond + h.latencies.second_level * (1 - beyond)
             latency = h.latencies.first_level * (1 - missed) + further * missed
         if is_access(i) and e.requests:
-            latency += max(0.0, _turns(e, h) / e.warps - 1)
+            latency += max(0.0, turns(e, h) / e.warps - 1)
         done = start + latency
         if i.opcode == "cp" or i.opcode in ("st", "red"):
             done = start

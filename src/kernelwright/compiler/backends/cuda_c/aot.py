@@ -6,7 +6,6 @@ again. Nothing is executed and no GPU is needed.
 
 from __future__ import annotations
 
-import ctypes
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -16,11 +15,11 @@ from typing import Any
 
 from kernelwright.compiler.language import CompileFailed
 from kernelwright.compiler.offdevice import cuda_build
+from kernelwright.compiler.offdevice.cuda_names import plain_name
 from kernelwright.compiler.offdevice.nvcc import NVCC, assemble, first_error, read_ptxas, run
 from kernelwright.gpu.host import Launch
 
 SECONDS = 240.0
-_libstdcxx = ctypes.CDLL("libstdc++.so.6")
 
 
 def compile_launches(
@@ -77,26 +76,6 @@ def _kernel(launch: Launch, figures: Mapping[str, Mapping[str, int]]) -> dict[st
         "threads": launch.block[0] * launch.block[1] * launch.block[2],
         "blocks": launch.grid[0] * launch.grid[1] * launch.grid[2],
     }
-
-
-def signature(mangled: str) -> str:
-    """A function's name as C++ says it, with template arguments and parameters."""
-    status = ctypes.c_int()
-    _libstdcxx.__cxa_demangle.restype = ctypes.c_void_p
-    found = _libstdcxx.__cxa_demangle(mangled.encode(), None, None, ctypes.byref(status))
-    return ctypes.string_at(found).decode() if found else mangled
-
-
-def plain_name(mangled: str) -> str:
-    """A function's name alone."""
-    text, kept, depth = signature(mangled).replace("(anonymous namespace)::", ""), "", 0
-    for letter in text:
-        if letter == "(" and not depth:
-            break
-        depth += (letter == "<") - (letter == ">")
-        if not depth and letter != ">":
-            kept += letter
-    return kept.split()[-1].rpartition("::")[2]
 
 
 @cache

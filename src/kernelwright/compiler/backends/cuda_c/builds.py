@@ -26,6 +26,7 @@ from kernelwright.compiler.offdevice.redirect import on_device
 from kernelwright.core.errors import GpuError
 from kernelwright.gpu.build import keep_kernels_in, runtime_folder
 from kernelwright.gpu.host import Device, Launch
+from kernelwright.gpu.profile import Recorder
 
 CUDART = cuda_build.cudart() if NVCC and shutil.which("g++") and runtime_folder() else None
 """Our CUDA runtime, and the machine's: built where no candidate can touch them, and before one waits for them."""
@@ -39,6 +40,8 @@ _device: Device | None = None
 _target: Mapping[str, Any] = {}
 _built: dict[str, tuple[tuple[Path, ...], tuple[str, ...]]] = {}
 _seen: dict[tuple[Any, ...], Launch] = {}
+recorder = Recorder()
+"""The launches of the first call of forward, for a profile."""
 _spans: dict[int, tuple[int, int]] = {}
 _Popen, _CDLL, _which = subprocess.Popen, ctypes.CDLL, shutil.which
 _data_ptr = torch.Tensor.data_ptr
@@ -232,6 +235,7 @@ def begin_call() -> None:
     """Tensors of an earlier call may be gone: what lies there now must be given again."""
     if _device is None:
         return
+    recorder.begin()
     for begin, _ in _spans.values():
         _device.memory.remove(begin)
     _spans.clear()
@@ -240,6 +244,7 @@ def begin_call() -> None:
 
 
 def _note(launch: Launch) -> None:
+    recorder.see_launch(launch)
     if len(_seen) < MOST_DISTINCT:
         _seen.setdefault((launch.entry, launch.grid, launch.block, launch.shared, id(launch.image)), launch)
 

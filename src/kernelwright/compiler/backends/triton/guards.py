@@ -83,6 +83,14 @@ class Guards:
             ctypes.memmove(begin, copy, self._storages[begin].size)
 
 
+def memory_of(storages: Sequence[Storage]) -> Memory:
+    """Storages where they are, as allocations."""
+    memory = Memory()
+    for storage in storages:
+        memory.add(storage.address, storage.size, storage.name)
+    return memory
+
+
 def _behind(pointers: frozenset[int]) -> list[Storage]:
     """Storages of live tensors at which some address points."""
     if not pointers:

@@ -21,10 +21,11 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature
 from triton.backends.nvidia.compiler import CUDABackend
 
-from kernelwright.compiler.backends.triton.guards import Guards, Storage
+from kernelwright.compiler.backends.triton.guards import Guards, Storage, memory_of
 from kernelwright.compiler.offdevice.cuda_api import Stream, capability, device
 from kernelwright.core.errors import GpuError
 from kernelwright.gpu import Fault, Program
+from kernelwright.gpu.profile import Recorder
 from kernelwright.target.sheet import Target
 
 NEWEST = 90
@@ -41,6 +42,8 @@ class Simulation:
         self.target, self.check = target, check
         self.faults: list[Fault] = []
         self.launches = 0
+        self.recorder: Recorder | None = None
+        """Sees every launch, where somebody wants a profile."""
         self._told = told
         self._known: set[tuple[str, str, str]] = set()
 
@@ -262,10 +265,16 @@ class _Launcher:
             for parameter, (name, kind, value) in zip(entry.parameters, values, strict=True):
                 data = _bytes(name, kind, value, parameter.size, guards)
                 block[parameter.offset : parameter.offset + parameter.size] = data
+            threads = (32 * int(metadata.num_warps), 1, 1)
+            if self._simulation.recorder is not None:
+                self._simulation.recorder.see(
+                    entry=entry.name, grid=(x, y, z), block=threads, shared=int(metadata.shared), params=bytes(block), ptx=program.text,
+                    memory=guards.memory or memory_of(storages),
+                )  # fmt: skip
             report = program.launch(
                 entry.name,
                 (x, y, z),
-                (32 * int(metadata.num_warps), 1, 1),
+                threads,
                 bytes(block),
                 int(metadata.shared),
                 memory=guards.memory,
