@@ -150,6 +150,17 @@ def test_a_size_that_keeps_coming_gets_its_program_and_others_are_served() -> No
     assert "1 of at most 4 sizes" in records[1].why
 
 
+def test_batch_norm_in_use_joins_its_convolution() -> None:
+    """It gives two empty tensors beside its result, which nobody reads."""
+    model = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU()).eval()
+    fast, x = compiled(model), torch.randn(2, 3, 8, 8)
+    with torch.no_grad():
+        close(fast(x), model(x))
+    (row,) = kernelwright.explain(model).records[0].rows
+    assert row.used
+    assert "batch_norm" in row.operators
+
+
 def test_one_of_several_results_is_read_where_they_are_made() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         values, places = torch.sort(x.softmax(-1) @ x.t(), -1)

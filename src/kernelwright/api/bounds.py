@@ -1,12 +1,13 @@
 """Whether a designed piece computes what eager computes: the judge's bounds, without its processes.
 
-In: the piece as a graph module, the inputs that came, eager's results and ours. Out: an empty text, or in one sentence what is wrong.
-The truth is the graph run in fp64 on these inputs; the bound of each element is that of judge/reference/numerics.py.
+In: the piece (or a whole model) as a function of tensors, the inputs that came, eager's results and ours. Out: an empty text, or in one
+sentence what is wrong. The truth is that function run in fp64 on these inputs; the bound of each element is that of
+judge/reference/numerics.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,13 +17,21 @@ from kernelwright.judge.reference import numerics
 from kernelwright.judge.reference.numerics import Yardstick
 from kernelwright.judge.reference.reference import Widen, Work, noisy, widened
 
+Function = Callable[..., Any]
+"""A graph module is one, too: it is interpreted."""
+
+
+def _run(function: Function) -> Callable[..., Any]:
+    run: Callable[..., Any] = Interpreter(function).run if isinstance(function, GraphModule) else function
+    return run
+
 
 def tensors(result: Any) -> list[Any]:
     """A graph's results as a flat list."""
     return list(result) if isinstance(result, list | tuple) else [result]
 
 
-def complaint(graph: GraphModule, inputs: Sequence[Any], native: Sequence[Any], received: Sequence[Any]) -> str:
+def complaint(graph: Function, inputs: Sequence[Any], native: Sequence[Any], received: Sequence[Any]) -> str:
     """The first thing that is wrong with what was received, or nothing."""
     wide: list[Any] | None = None
     reach = 1
@@ -52,25 +61,25 @@ def complaint(graph: GraphModule, inputs: Sequence[Any], native: Sequence[Any], 
     return ""
 
 
-def _wide(graph: GraphModule, inputs: Sequence[Any], native: Sequence[Any], noise: float = 0.0, seed: int = 0) -> list[Any]:
+def _wide(graph: Function, inputs: Sequence[Any], native: Sequence[Any], noise: float = 0.0, seed: int = 0) -> list[Any]:
     """The graph's results in fp64; eager's own where it refuses."""
     dice = torch.Generator().manual_seed(seed)
     floats = [float(torch.finfo(t.dtype).eps) for t in inputs if isinstance(t, torch.Tensor) and t.is_floating_point()]
     given = [noisy(widened(t), noise, dice, False) if isinstance(t, torch.Tensor) else t for t in inputs]
     try:
         with torch.no_grad(), Widen(min(floats, default=float(torch.finfo(torch.float32).eps))):
-            result = tensors(Interpreter(graph).run(*given))
+            result = tensors(_run(graph)(*given))
     except (RuntimeError, NotImplementedError, ValueError):
         return [t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in native]
     return result
 
 
-def _reach(graph: GraphModule, inputs: Sequence[Any]) -> int:
+def _reach(graph: Function, inputs: Sequence[Any]) -> int:
     """The longest sum in the graph; where it cannot be watched (operators with effects), at least the longest side of an input."""
     counter = Work()
     try:
         with torch.no_grad(), counter:
-            Interpreter(graph).run(*inputs)
+            _run(graph)(*inputs)
     except (RuntimeError, NotImplementedError):
         return max(counter.reach, *(max(t.shape, default=1) for t in inputs if isinstance(t, torch.Tensor)), 1)
     return counter.reach

@@ -99,13 +99,23 @@ def designable(node: Node) -> bool:
         return False
     if find(str(node.target)) is None and node.target not in _decomposed():
         return False
-    tensors = [*values_of(node), *(v for n in node.all_input_nodes for v in values_of(n))]
+    tensors = [*_read_values(node), *(v for n in node.all_input_nodes for v in _read_values(n))]
     try:
         for tensor in tensors:
             dtype_of(tensor.dtype)
     except UnsupportedOperator:
         return False
     return all(t.device.type == "cpu" and t.layout is torch.strided and t.numel() for t in tensors)
+
+
+def _read_values(node: Node) -> list[torch.Tensor]:
+    """The tensors of a node that somebody reads: batch norm of a network in use gives two empty ones beside its result."""
+    import torch
+
+    if not isinstance(node.meta.get("val"), list | tuple):
+        return values_of(node)
+    places = {u.args[1] for u in node.users if u.target is operator.getitem}
+    return [v for k, v in enumerate(node.meta["val"]) if isinstance(v, torch.Tensor) and k in places]
 
 
 def draws(node: Node) -> bool:

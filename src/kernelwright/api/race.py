@@ -9,7 +9,7 @@ quiet or several agree; where they do not agree, eager has won.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -57,28 +57,34 @@ def race(eager: Callable[[], Any], ours: Callable[[], Any], *, seconds: float = 
 
 
 def _race(eager: Callable[[], Any], ours: Callable[[], Any], seconds: float) -> Outcome:
+    watch = Watch()
+    first, own, second = timed((eager, ours, eager), seconds)
+    both = [(a + b) / 2 for a, b in zip(first, second, strict=True)]
+    ratio = bootstrap_median([a / b for a, b in zip(both, own, strict=True)], resamples=400, confidence=0.9)
+    noise = abs(median(a / b for a, b in zip(first, second, strict=True)) - 1.0)
+    return Outcome(median(both), median(own), ratio.middle, ratio.low, ratio.high, noise, watch.quiet)
+
+
+def timed(contenders: Sequence[Callable[[], Any]], seconds: float) -> list[list[float]]:
+    """The seconds of a call of each, one figure a round; all of them run in each round, in an order that changes."""
     lasting = 0.0
-    for run in (eager, ours):
+    for run in dict.fromkeys(contenders):
         run()
         started = time.perf_counter()
         run()
         lasting = max(lasting, time.perf_counter() - started)
     repeats = max(1, min(50, int(BLOCK / max(lasting, 1e-7))))
-    contenders = (eager, ours, eager)
-    times: tuple[list[float], ...] = ([], [], [])
-    watch = Watch()
+    times: list[list[float]] = [[] for _ in contenders]
+    places = list(range(len(contenders)))
     end = time.perf_counter() + seconds
     for number in range(ROUNDS[1]):
         if number >= ROUNDS[0] and time.perf_counter() > end:
             break
-        for place in ((0, 1, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (0, 2, 1), (1, 0, 2))[number % 6]:
+        turned = places[number % len(places) :] + places[: number % len(places)]
+        for place in turned if number // len(places) % 2 == 0 else reversed(turned):
             run = contenders[place]
             started = time.perf_counter()
             for _ in range(repeats):
                 run()
             times[place].append((time.perf_counter() - started) / repeats)
-    first, own, second = times
-    both = [(a + b) / 2 for a, b in zip(first, second, strict=True)]
-    ratio = bootstrap_median([a / b for a, b in zip(both, own, strict=True)], resamples=400, confidence=0.9)
-    noise = abs(median(a / b for a, b in zip(first, second, strict=True)) - 1.0)
-    return Outcome(median(both), median(own), ratio.middle, ratio.low, ratio.high, noise, watch.quiet)
+    return times

@@ -1,5 +1,6 @@
-"""`kernelwright bench`: suites or folders of tasks in; report.json, report.md, report.html out. `bench compare A B` holds two reports
-against each other, `bench report DIR` writes the files of an unfinished run anew, `bench readme FILE…` the tables of documents.
+"""`kernelwright bench`: suites or folders of tasks in; report.json, report.md, report.html out. `bench networks` times whole networks
+(`programs/networks.py`), `bench compare A B` holds two reports against each other, `bench report DIR` writes the files of an
+unfinished run anew, `bench readme FILE…` the tables of documents.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ FURTHER = ("max-autotune",)
 
 
 def bench_command(
-    paths: Annotated[list[str], typer.Argument(help="Suites (core, fused, modern, shapes), folders, files; or: compare A B.")],
+    paths: Annotated[
+        list[str], typer.Argument(help="Suites (core, fused, modern, shapes), folders, files; or: networks; or: compare A B.")
+    ],
     dsl: Annotated[str, typer.Option(help="Language of the kernels.")] = DEFAULT_LANGUAGE,
     target: Annotated[str, typer.Option(help="Hardware the kernels are for.")] = "auto",
     track: Annotated[
@@ -51,6 +54,8 @@ def bench_command(
     jobs: Annotated[int, typer.Option(min=1, help="Tasks at a time; only one of them is timed.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder of the report.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in --out.")] = False,
+    batches: Annotated[str, typer.Option(help="Of networks: batch sizes, with commas.")] = "1,8",
+    threads: Annotated[int | None, typer.Option(min=1, help="Of networks: threads; without it all cores.")] = None,
     no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -62,6 +67,11 @@ def bench_command(
 
     if paths[0] in ACTIONS and not Path(paths[0]).exists():
         return ACTIONS[paths[0]](paths[1:], as_json)
+    if paths == ["networks"] and not Path("networks").exists():
+        from kernelwright.cli.programs.networks import bench_networks
+
+        folder = out or Path("kernelwright-out") / "bench-networks"
+        return bench_networks(text, batches, _contenders(contenders), threads, folder, resume=resume, as_json=as_json)
     preset(effort)
     if dynamic:
         parse_dynamic(dynamic)

@@ -1,0 +1,1 @@
+"""Commands about whole programs: `bench networks` and `optimize`."""
