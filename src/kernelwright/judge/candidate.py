@@ -28,7 +28,8 @@ from kernelwright.compiler.language import CompileFailed
 from kernelwright.judge.honesty.trace import Trace
 from kernelwright.judge.reference.heap import LARGE_BYTES, give_back
 from kernelwright.judge.timing.device_stopwatch import DeviceStopwatch
-from kernelwright.judge.timing.stopwatch import Stopwatch
+from kernelwright.judge.timing.stopwatch import Stopwatch, refill
+from kernelwright.judge.timing.turned import Turned
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import Channel, Message, close_all
 
@@ -45,7 +46,8 @@ _Tensor = torch.Tensor
 _no_grad = torch.no_grad
 _pack, _unpack, _clone, _leaves = bundle.pack, bundle.unpack, bundle.clone, bundle.tensors
 _nothing = contextlib.nullcontext()
-_memset, _memmove = ctypes.memset, ctypes.memmove
+_memset = ctypes.memset
+_refill, _turned = refill, Turned.from_message
 
 
 class Contender:
@@ -85,7 +87,7 @@ class Contender:
         if op == "weights":
             return self.weights(message, fds[0])
         if op == "collect":
-            return self.collect(int(message["call"]), hold=message["hold"] is True)
+            return self.collect(int(message["call"]), hold=message["hold"] is True, part=message.get("part"))
         if op == "held":
             return _reply_with({"held": self.stopwatch.host(self.held[int(message["index"])])})
         if op == "forget":
@@ -140,22 +142,20 @@ class Contender:
         """New values into the very tensors of the last call, past torch's version counters: whoever knows inputs again by
         identity, pointer or version must be wrong now."""
         (fresh,) = _unpack(message["header"], fd)
-        for tensor, value in zip(_leaves(self.stopwatch._sets[0]), _leaves(fresh), strict=True):
-            if tensor.shape != value.shape or tensor.stride() != value.stride() or tensor.dtype != value.dtype:
-                raise ValueError("the inputs have another layout")
-            if value.numel():
-                _overwrite(tensor, value)
+        _refill(_leaves(self.stopwatch._sets[0]), _leaves(fresh), _turned(message.get("turned")))
         return {"ok": True}, []
 
-    def collect(self, call: int, *, hold: bool) -> tuple[Message, list[int]]:
-        """Outputs of a call of the last block, and its inputs as the call left them. Then the inputs are overwritten: an output
+    def collect(self, call: int, *, hold: bool, part: Sequence[int] | None) -> tuple[Message, list[int]]:
+        """Outputs of a call of the last block, and its inputs as the call left them (`part`: from one row to another, of the inputs at
+        these places). Then the inputs are overwritten: an output
         that secretly is an input will differ when it is sent again."""
         outputs, inputs = self.stopwatch._outputs[call], self.stopwatch._sets[call]
         odd = oddity(outputs, self.stopwatch.device)
         if odd:
             return {"ok": True, "odd": odd}, []
         host = self.stopwatch.host
-        reply, fds = _reply_with({"outputs": host(outputs), "inputs_after": host(inputs)})
+        left = inputs if part is None else _rows_of(inputs, *part)
+        reply, fds = _reply_with({"outputs": host(outputs), "inputs_after": host(left)})
         for tensor in _leaves(inputs):
             if tensor.numel():
                 _spoil(tensor)
@@ -253,12 +253,18 @@ def _run_file(source: str) -> Any:
     return module
 
 
-def _overwrite(tensor: Any, value: Any) -> None:
-    """Other values into a tensor, on the host past everything that could notice it."""
-    if tensor.is_cpu:
-        _memmove(tensor.data_ptr(), value.data_ptr(), _extent(value))
-    else:
-        tensor.data.copy_(value)
+def _rows_of(tree: Any, start: int, stop: int, *carried: int) -> Any:
+    """Some rows of those tensors that carry any; all others whole."""
+    chosen = {id(tensor) for place, tensor in enumerate(_leaves(tree)) if place in carried}
+
+    def part(item: Any) -> Any:
+        if isinstance(item, _Tensor):
+            return item[start:stop] if id(item) in chosen else item
+        if isinstance(item, dict):
+            return {key: part(one) for key, one in item.items()}
+        return type(item)(part(one) for one in item) if isinstance(item, list | tuple) else item
+
+    return part(tree)
 
 
 def _spoil(tensor: Any) -> None:

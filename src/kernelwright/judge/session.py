@@ -31,6 +31,8 @@ from kernelwright.workers.sampling import Sighting
 
 MESSAGE_SECONDS = 0.002
 """Of a call's time as the parent sees it, what two messages may be on a busy machine."""
+TRIAL_SECONDS, TRIAL_RUNS = 2.5, 6
+"""Processor time that trials may take beyond the first few, and runs of eager beside it: a verdict's cost follows the task."""
 LOOKS = 8
 """Rushes that a second look may take."""
 FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
@@ -159,7 +161,7 @@ class Session(Blocks):
     def run_trials(self, budget_s: float) -> None:
         """Every planned trial, one of them traced, and the first one again at the end: a call counter or a race shows there, and
         so does a kernel that counts on aligned pointers, since these inputs start at odd elements."""
-        reply, _ = self.ask_referee({"op": "plan", "budget_s": budget_s})
+        reply, _ = self.ask_referee({"op": "plan", "budget_s": min(budget_s, TRIAL_SECONDS)})
         planned = list(reply["trials"])
         sized = {number: str(trial["place"]) for number, trial in enumerate(planned) if trial.get("place")}
         self.varying = reply.get("varying")
@@ -171,9 +173,12 @@ class Session(Blocks):
         near = fewest if self.interpreted else sum(not trial.get("special") for trial in planned)
         likely = [number for number in range(1, min(near, len(planned))) if number not in strided and number not in sized]
         traced = self._dice.choice(likely or [0])
-        begun = self._candidate().cpu_seconds()
+        begun, both = self._candidate().cpu_seconds(), self._processor_seconds()
+        enough = min(budget_s, TRIAL_SECONDS) + TRIAL_RUNS * float(self.facts["eager_seconds"]) * self.threads
         for number in range(len(planned)):
             slow = self.interpreted and self._candidate().cpu_seconds() - begun > INTERPRETED_SECONDS
+            if not self.interpreted and number >= fewest and self._processor_seconds() - both > enough:
+                break
             if self.setting and slow and number >= fewest:
                 left = len(planned) - number
                 self.warnings.append(
@@ -233,6 +238,10 @@ class Session(Blocks):
             self.ask_candidate({"op": "weights", "weights": answer["header"]}, fds, doing="loading the weights", seconds=60)
         finally:
             close_all(fds)
+
+    def _processor_seconds(self) -> float:
+        """Of both workers."""
+        return sum(worker.cpu_seconds() for worker in (self.referee, self.candidate) if worker is not None)
 
     def look_back(self) -> None:
         """Two of the trials' outputs once more, after the hundreds of calls of the rush and the clock: a ring of buffers that is
@@ -342,10 +351,11 @@ class Session(Blocks):
             if traced:
                 self.ask_candidate({"op": "trace_on"}, doing="a call of forward", seconds=seconds)
             header = {"size": drawn["header"]["size"], "tree": {"l": [drawn["header"]["tree"]]}}
-            message = {"op": "time_prepare", "header": header, "align": self._align, "skew": skew}
+            turned = drawn.get("turned")
+            message = {"op": "time_prepare", "header": header, "align": self._align, "skew": skew, "turned": turned}
             # Some calls find new values in the very same tensor objects, where their layout allows it.
             if header["tree"] == self._last_tree and not skew and (not self._refilled or self._dice.random() < 0.5):
-                message = {"op": "refill", "header": header}
+                message = {"op": "refill", "header": header, "turned": turned}
                 self._refilled = True
             self._last_tree = header["tree"]
             self.ask_candidate(message, fds, doing="receiving inputs", seconds=60 + seconds)
@@ -366,8 +376,9 @@ class Session(Blocks):
             self._launched = launched if type(launched) is int else 0
             copied = seen.get("copied")
             self._copied = min(copied, self._most_copied()) if type(copied) is int and copied > 0 else 0
+        part = self._some_rows() if turned else None
         reply, sent = self.ask_candidate(
-            {"op": "collect", "call": 0, "hold": hold}, doing="handing over outputs", seconds=60 + seconds
+            {"op": "collect", "call": 0, "hold": hold, "part": part}, doing="handing over outputs", seconds=60 + seconds
         )
         try:
             if reply.get("odd"):
@@ -379,6 +390,7 @@ class Session(Blocks):
                 "trial": number,
                 "header": reply.get("outputs"),
                 "after_header": reply.get("inputs_after"),
+                "part": part,
             }
             answer, _ = self.ask_referee(message, sent)
             if answer.get("finding"):
@@ -392,6 +404,15 @@ class Session(Blocks):
             self._held.append(Held.of(reply["outputs"], sent[0]))
         else:
             close_all(sent[:1])
+
+    def _some_rows(self) -> list[int]:
+        """Of a large task's inputs, the rows that are looked at after a call: whole blocks, chosen now, but all of them at first."""
+        rows = self.facts["rows"]
+        count = -(-rows["batch"] // rows["block"])
+        few = max(1, count // 16)
+        first = self._dice.randrange(count - few + 1) if self.trials else 0
+        last = first + few if self.trials else count
+        return [first * rows["block"], min(last * rows["block"], rows["batch"]), *rows["carried"]]
 
     def _most_copied(self) -> int:
         """No kernel has reason to copy its data more often than this; what it claims beyond explains nothing."""

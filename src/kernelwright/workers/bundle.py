@@ -16,6 +16,7 @@ import math
 import mmap
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,6 +68,26 @@ def pack(tree: Tree) -> Packed:
         os.ftruncate(fd, max(size, 1))
         for tensor, offset in leaves:
             _write(fd, tensor, offset)
+        _seal(fd)
+    except BaseException:
+        os.close(fd)
+        raise
+    return Packed({"size": max(size, 1), "tree": node}, fd)
+
+
+def filled(tree: Tree, fill: Callable[[list[Any]], None]) -> Packed:
+    """A bundle whose contiguous tensors are written where they travel, so that a gigabyte is there once: `tree` has them on torch's device
+    "meta", `fill` gets them, in order, in the file's own memory."""
+    import torch
+
+    leaves: list[tuple[Any, int]] = []
+    node, size = _describe(tree, leaves, 0, 0, device="meta")
+    fd = os.memfd_create("bundle", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, max(size, 1))
+        memory = mmap.mmap(fd, max(size, 1), flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+        fill([torch.frombuffer(memory, dtype=one.dtype, count=one.numel(), offset=at).view(one.shape) for one, at in leaves])
+        memory.close()
         _seal(fd)
     except BaseException:
         os.close(fd)
@@ -188,7 +209,7 @@ def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
 
 
-def _describe(tree: Tree, leaves: list[tuple[Any, int]], offset: int, depth: int) -> tuple[Any, int]:
+def _describe(tree: Tree, leaves: list[tuple[Any, int]], offset: int, depth: int, device: str = "cpu") -> tuple[Any, int]:
     """The JSON node of a subtree, and the first free byte after its tensors."""
     import torch
 
@@ -196,7 +217,7 @@ def _describe(tree: Tree, leaves: list[tuple[Any, int]], offset: int, depth: int
         raise TypeError("a value is nested too deeply or has too many tensors")
     if isinstance(tree, torch.Tensor):
         name = str(tree.dtype).removeprefix("torch.")
-        if tree.layout is not torch.strided or tree.device.type != "cpu" or name not in DTYPES:
+        if tree.layout is not torch.strided or tree.device.type != device or name not in DTYPES:
             raise TypeError(f"a {tree.layout} tensor of {name} on {tree.device} cannot be passed")
         tensor = tree.detach().resolve_conj().resolve_neg()
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
@@ -210,14 +231,14 @@ def _describe(tree: Tree, leaves: list[tuple[Any, int]], offset: int, depth: int
     nodes = []
     if isinstance(tree, list | tuple):
         for item in tree:
-            node, offset = _describe(item, leaves, offset, depth + 1)
+            node, offset = _describe(item, leaves, offset, depth + 1, device)
             nodes.append(node)
         return {"l" if isinstance(tree, list) else "u": nodes}, offset
     if isinstance(tree, dict):
         for key, item in tree.items():
             if not isinstance(key, str | int):
                 raise TypeError(f"a dictionary key of type {type(key).__name__} cannot be passed")
-            node, offset = _describe(item, leaves, offset, depth + 1)
+            node, offset = _describe(item, leaves, offset, depth + 1, device)
             nodes.append([key, node])
         return {"d": nodes}, offset
     raise TypeError(f"a value of type {type(tree).__name__} cannot be passed")

@@ -37,7 +37,7 @@ def referee(*arguments: Any, **keywords: Any) -> Referee:
 def judge(made: Referee, kernel: Any) -> dict[str, Any] | None:
     """Run a kernel on all trials as the judge does; the first finding."""
     for number in range(len(made.trials)):
-        inputs = bundle.clone(made.draw(number))
+        inputs = bundle.clone(made.draw(number)[0])
         finding = made.check(number, kernel(*inputs), inputs)
         if finding:
             return finding
@@ -80,7 +80,7 @@ def test_distributions_stay_where_the_reference_is_defined() -> None:
     made = referee("return torch.log(x).sum(1)", "torch.rand(8, 16) + 0.1")
     assert any(trial.positive for trial in made.trials)
     for number, trial in enumerate(made.trials):
-        assert trial.special or bool((made.draw(number)[0] > 0).all())
+        assert trial.special or bool((made.draw(number)[0][0] > 0).all())
 
 
 def test_views_that_need_contiguous_inputs_get_no_strides() -> None:
@@ -94,7 +94,7 @@ def test_views_that_need_contiguous_inputs_get_no_strides() -> None:
 def test_indices_stay_in_range() -> None:
     made = referee("return self.table(x)", "torch.randint(0, 10, (8, 4))", init="self.table = nn.Embedding(10, 6)")
     for number in range(len(made.trials)):
-        drawn = made.draw(number)[0]
+        drawn = made.draw(number)[0][0]
         assert int(drawn.min()) >= 0
         assert int(drawn.max()) < 10
 
@@ -195,7 +195,7 @@ def test_casts_inside_the_reference_do_not_narrow_the_truth() -> None:
     body = "h = x.float(); return (h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype)"
     made = referee(body, "torch.randn(16, 64).bfloat16()")
     assert made.reference.refusal == ""
-    wide = made.reference.wide(made.draw(0))
+    wide = made.reference.wide(made.draw(0)[0])
     assert wide is not None
     assert wide[0][1].dtype == torch.float64
     assert not torch.equal(wide[0][1], wide[0][1].float().double()), "computed in fp64, not only stored"

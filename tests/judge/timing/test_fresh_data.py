@@ -10,6 +10,7 @@ import torch
 
 from kernelwright.judge.timing import fresh_data
 from kernelwright.judge.timing.fresh_data import FreshData, Law, rescale
+from kernelwright.workers import bundle
 
 
 def drawing(make: Any) -> FreshData:
@@ -20,14 +21,22 @@ def drawing(make: Any) -> FreshData:
     return FreshData(draw)
 
 
+def sets(fresh: FreshData, calls: int, seed: int) -> list[list[Any]]:
+    packed = fresh.packed(calls, seed)
+    try:
+        return list(bundle.unpack(packed.header, packed.fd))
+    finally:
+        packed.close()
+
+
 @pytest.mark.parametrize("slow", [False, True], ids=["drawn", "filled"])
 def test_no_two_calls_share_a_row(slow: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if slow:
         monkeypatch.setattr(fresh_data, "BLOCK_SECONDS", 0.0)
     fresh = drawing(lambda: [torch.randn(64, 128)])
-    sets = [inputs[0] for inputs in (*fresh.sets(3, 1), *fresh.sets(3, 2))]
-    for place, one in enumerate(sets):
-        for other in sets[:place]:
+    drawn = [inputs[0] for inputs in (*sets(fresh, 3, 1), *sets(fresh, 3, 2))]
+    for place, one in enumerate(drawn):
+        for other in drawn[:place]:
             likeness = (one * other).sum(1).abs() / (one.norm(dim=1) * other.norm(dim=1))
             assert float(likeness.max()) < 0.5, "no row is a multiple of another"
 
@@ -63,7 +72,7 @@ def test_structure_is_left_to_the_task(tensor: torch.Tensor) -> None:
 
 def test_inputs_that_never_change_are_rescaled() -> None:
     fresh = drawing(lambda: [torch.linspace(1, 2, 4096), torch.arange(10)])
-    (one, kept), (other, _) = fresh.sets(2, 1)
+    (one, kept), (other, _) = sets(fresh, 2, 1)
     assert (one / other).unique().numel() > 100
     assert torch.equal(kept, torch.arange(10))
 

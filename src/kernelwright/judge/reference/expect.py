@@ -49,10 +49,7 @@ class Expectation:
         self.inputs = inputs
         self.reach = reach
         self.label = label
-        output, after = reference.native_tree(inputs)
-        untouched = all(_identical(*both) for both in zip(tree.tensors(inputs), tree.tensors(after), strict=True))
-        self.inputs_after = inputs if untouched else after
-        self._output = output
+        self._output = output = reference.native_tree(inputs)[0]
         self.named = tree.leaves(output, "output")
         self.native = [(name, leaf) for name, leaf in self.named if isinstance(leaf, torch.Tensor)]
         wide = self._wide_outputs()
@@ -66,9 +63,11 @@ class Expectation:
         self.ordinary = False
         """Whether the inputs are such that honest roundings have no direction: those that the task draws, or normal ones."""
 
-    def check(self, received: Any, inputs_after: list[Any] | None = None) -> Finding | None:
+    def check(
+        self, received: Any, inputs_after: list[Any] | None = None, part: tuple[int, int] | None = None
+    ) -> Finding | None:
         """The first thing that is wrong with what a kernel returned, or None."""
-        return self.check_outputs(received) or (None if inputs_after is None else self.check_inputs(inputs_after))
+        return self.check_outputs(received) or (None if inputs_after is None else self.check_inputs(inputs_after, part))
 
     def accepts(self, received: Any) -> bool:
         """Yes or no, in less time than it takes to say where."""
@@ -93,15 +92,24 @@ class Expectation:
             index += 1
         return None
 
-    def check_inputs(self, after: list[Any]) -> Finding | None:
-        """An input may be written to only where the reference writes to it, and then with the same result."""
-        mine, theirs, left = tree.tensors(self.inputs), tree.tensors(after), tree.tensors(self.inputs_after)
+    def check_inputs(self, after: list[Any], part: tuple[int, int] | None = None) -> Finding | None:
+        """An input may be written to only where the reference writes to it, and then with the same result. `part`: only these rows of it,
+        where a task has rows (rows.py)."""
+        return self._unchanged(self.inputs, after)
+
+    def _unchanged(self, inputs: list[Any], after: list[Any]) -> Finding | None:
+        mine, theirs = tree.tensors(inputs), tree.tensors(after)
         if len(mine) != len(theirs):
             return _finding("cheating", "the kernel changed the list of its inputs")
-        for index, (before, now, reference) in enumerate(zip(mine, theirs, left, strict=True)):
+        left: list[Any] = []
+        for index, (before, now) in enumerate(zip(mine, theirs, strict=True)):
             if before.shape != now.shape or before.dtype != now.dtype:
                 return _finding("cheating", f"the kernel changed the shape or dtype of input {index}")
-            if _identical(before, now) or _identical(reference, now):
+            if _identical(before, now):
+                continue
+            left = left or tree.tensors(self.reference.native_tree(inputs)[1])
+            reference = left[index]
+            if _identical(reference, now):
                 continue
             if not _identical(before, reference) and torch.allclose(
                 now.double(), reference.double(), 1e-5, 1e-6, equal_nan=True
@@ -145,6 +153,22 @@ class Expectation:
         total = max(1, sum(leaf.numel() for leaf in floats))
         nan, infinite = (sum(int(test(leaf).sum()) for leaf in odd) for test in (torch.isnan, torch.isinf))
         return nan / total, infinite / total
+
+    def _batch_shaped(self, received: Any, batch: int) -> Finding | None:
+        """What is wrong with the structure and the shapes of an answer for so many rows."""
+        named = tree.leaves(received, "output")
+        if [name for name, _ in named] != [name for name, _ in self.named]:
+            return _finding(
+                "wrong_shape", f"the kernel returns {_outline(named)} where the reference returns {_outline(self.named)}"
+            )
+        for (name, got), (_, want) in zip(named, self.named, strict=True):
+            if isinstance(want, torch.Tensor):
+                if not isinstance(got, torch.Tensor):
+                    return _finding("wrong_shape", f"{name} is a {type(got).__name__} where the reference returns a tensor")
+                if tuple(got.shape) != (batch, *want.shape[1:]):
+                    shape = [batch, *want.shape[1:]]
+                    return _finding("wrong_shape", f"{name} has shape {list(got.shape)}, the reference's has {shape}")
+        return None
 
     def _check_tensor(self, name: str, got: Any, want: Any, index: int, brief: bool) -> Finding | None:
         if not isinstance(got, torch.Tensor):

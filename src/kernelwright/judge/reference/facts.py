@@ -15,15 +15,15 @@ from kernelwright.core.errors import TaskError
 from kernelwright.core.task import tree
 from kernelwright.judge.reference import numerics
 from kernelwright.judge.reference.reference import Reference
+from kernelwright.judge.reference.rows import Rows, find_rows
 
 LONG = 0.5
 """Seconds of a call that need not be measured again: a network of several seconds is run no more often than the facts need."""
 
 
-def first_run(reference: Reference, seed: int) -> tuple[dict[str, Any], float]:
-    """The facts, and how much of the output is NaN on the task's own inputs."""
-    loaded, task = reference.loaded, reference.loaded.task
-    workloads = loaded.draw(seed)
+def first_run(reference: Reference, seed: int, workloads: list[list[Any]]) -> tuple[dict[str, Any], float, Rows | None]:
+    """The facts, how much of the output is NaN on the task's own inputs (`workloads`, drawn under `seed`), and its rows."""
+    task = reference.loaded.task
     for inputs in workloads[1:]:
         reference.native(inputs)
     outputs, work = reference.measured(workloads[0])
@@ -41,7 +41,7 @@ def first_run(reference: Reference, seed: int) -> tuple[dict[str, Any], float]:
     del returned, given_away, again  # a large task's outputs are not held twice while the rest is found out
     given = tree.tensors(workloads[0])
     floats = [tensor for _, tensor in outputs if tensor.is_floating_point()] or [t for t in given if t.is_floating_point()]
-    facts = {
+    facts: dict[str, Any] = {
         "task": task.name,
         "hash": task.hash,
         "inputs": tree.describe(workloads[0]),
@@ -60,10 +60,14 @@ def first_run(reference: Reference, seed: int) -> tuple[dict[str, Any], float]:
         "seed": seed,
         "aliases_inputs": aliases,
     }
+    answers = [tensor for _, tensor in outputs]
     del outputs, floats
     if seconds <= LONG:
         facts["eager_seconds"] = _eager_seconds(reference, workloads[0])
-    return facts, nan_share
+    size = facts["input_bytes"] + facts["output_bytes"]
+    rows = None if aliases else find_rows(reference, workloads[0], answers, facts["eager_seconds"], size)
+    facts["rows"] = None if rows is None else {"batch": rows.batch, "block": rows.block, "carried": list(rows.carried)}
+    return facts, nan_share, rows
 
 
 def _aliases(output: Any, inputs: list[Any]) -> bool:

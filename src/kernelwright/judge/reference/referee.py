@@ -8,8 +8,8 @@ go out.
   or {mode: "seed", seed, finding}, where a finding means that the kernel has no room for a weight
 - `renew`        {few}                                 → {header} and a bundle of other weights, for the calls to come
 - `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
-- `draw`         {trial}                              → {header} and the inputs as a bundle
-- `check`        {trial, header, after_header?}, fds  → {finding}: null, or status, reason, mismatch
+- `draw`         {trial}                              → {header, turned} and the inputs as a bundle, or a block of them (turned.py)
+- `check`        {trial, header, after_header?, part?}, fds → {finding}: null, or status, reason, mismatch
 - `at_sizes`     {trial | null}                       → {facts} of that trial's sizes, at which timed inputs are drawn from now on
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
@@ -46,17 +46,20 @@ from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
 from kernelwright.judge.reference.inputs import CONSTANT, is_whole
 from kernelwright.judge.reference.plausible import plausible
 from kernelwright.judge.reference.reference import MEMORY, Reference
-from kernelwright.judge.reference.sampled import DEAR_SECONDS, SAMPLED_BYTES, SampledExpectation, rows_to_sample
-from kernelwright.judge.reference.sizes import EARLY, SIZED, SizeTrials, described, size_facts
+from kernelwright.judge.reference.rows import BlockExpectation, RowsExpectation
+from kernelwright.judge.reference.sizes import EARLY, SizeTrials, described, size_facts
 from kernelwright.judge.reference.trials import Planner, Trial
 from kernelwright.judge.reference.weights import constants, randomised, touched
 from kernelwright.judge.timing import stopwatch
 from kernelwright.judge.timing.fresh_data import FreshData
+from kernelwright.judge.timing.turned import Turned
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
 
 REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
+MAPPED_BYTES = 32 << 20
+"""A trial's inputs from which the referee looks into the file that travels instead of keeping its own."""
 
 UNLIKE = 24
 """Outputs of repeated calls that differ from the first and are looked at."""
@@ -87,13 +90,18 @@ class Referee:
         self._timed: list[list[Any]] = []
         self._timed_seed = 0
         self._timed_trial: Trial | None = None
-        self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
+        self._timed_bundle: bundle.Packed | None = None
+        self._own = self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self._samples: dict[Trial, Expectation | None] = {}
-        self.facts, self._nan_share = first_run(self.reference, self.seed)
+        started = time.perf_counter()
+        drawn = self.loaded.draw(self.seed)
+        seconds = time.perf_counter() - started
+        self.facts, self._nan_share, self.rows = first_run(self.reference, self.seed, drawn)
         self.reach = self.facts["longest_reduction"]
-        self.sampled_rows = self._rows_to_sample()
-        if not self.sampled_rows and needed.widened > available_bytes():
+        if self.rows:
+            self._own.learn(drawn[0], seconds)
+        elif needed.widened > available_bytes():
             self.reference.refusal = MEMORY
 
     def expect(self, trial: Trial) -> Expectation:
@@ -103,18 +111,23 @@ class Referee:
             return self._memory[trial]
         self._make_room()
         reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
-        inputs = trial.draw(self.reference)
+        inputs = self._drawn(trial)
         if trial.sizes:
             reach = numerics.effective_reach(self.reference.measured(inputs)[1].reach)
         if trial.distribution in UNEVEN:  # one index gets what many share
             most = max((tensor.numel() for tensor in tree.tensors(inputs) if is_whole(tensor)), default=1)
             reach = numerics.effective_reach(max(self.reach, most))
-        made = self._made(inputs, reach, trial.label, trial.seed, SIZED if trial.sizes else trial.workload)
+        made = self._made(inputs, reach, trial)
         made.strictest.ordinary = trial.distribution in ORDINARY and not trial.special
         self._memory[trial] = made
         if len(self._samples) < SAMPLES_KEPT:
             self._samples[trial] = made.strictest if made.strictest is not made else None
         return made
+
+    def _drawn(self, trial: Trial) -> list[Any]:
+        """A trial's inputs; of a task with rows, one block of them."""
+        block = self.rows and not trial.sizes and trial.workload == 0
+        return trial.draw(self.reference, self._own.block(self.rows, trial.seed) if self.rows and block else None)
 
     def _strictest(self, trial: Trial) -> Expectation:
         """What a null candidate has to pass: of a large trial, the sample that outlived it."""
@@ -169,7 +182,7 @@ class Referee:
     def plan(self, budget_s: float) -> list[Trial]:
         """Choose the trials for about this many seconds of the referee's work."""
         self.budget = budget_s
-        self.trials = Planner(self.reference, self.facts["shapes"], self.expect, self.secret).plan(budget_s)
+        self.trials = Planner(self.reference, self.facts["shapes"], self._drawn, self.expect, self.secret).plan(budget_s)
         if self.reference.dynamic is not None:
             self.sizes = SizeTrials(self.reference, self.reference.dynamic, self.facts, self.expect, self.secret ^ 9)
             sized = self.sizes.plan(budget_s)
@@ -186,18 +199,26 @@ class Referee:
         trial = None if number is None else self.trials[number]
         self._timed, self._timed_trial = [], trial
         if trial is None:
-            self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
+            self._fresh = self._own
             return self.facts
         self._fresh = FreshData(lambda one: dataclasses.replace(trial, seed=one, distribution="own").draw(self.reference))
         return size_facts(self.reference, self.facts, trial.draw(self.reference))
 
-    def draw(self, trial: int) -> list[Any]:
-        """The inputs of a planned trial. Its answer is computed with them, and waits: to draw a gigabyte again takes seconds."""
-        return self.expect(self.trials[trial]).inputs
+    def draw(self, trial: int) -> tuple[list[Any], Turned | None]:
+        """The inputs of a planned trial, or a block and how to make them of it. Its answer is computed with them, and waits: to draw a
+        gigabyte again takes seconds."""
+        expected = self.expect(self.trials[trial])
+        return expected.inputs, expected.turned if isinstance(expected, BlockExpectation) else None
 
-    def check(self, trial: int, outputs: Any, inputs_after: list[Any] | None) -> Finding | None:
-        """What is wrong with a candidate's answer to a planned trial, or None."""
-        return self.expect(self.trials[trial]).check(outputs, inputs_after)
+    def keep(self, trial: int, inputs: list[Any]) -> None:
+        """The trial's inputs lie here too, where they travel: no second copy is needed."""
+        self.expect(self.trials[trial]).inputs = inputs
+
+    def check(
+        self, trial: int, outputs: Any, inputs_after: list[Any] | None, part: tuple[int, int] | None = None
+    ) -> Finding | None:
+        """What is wrong with a candidate's answer to a planned trial, or None. `part`: the rows of which there are inputs."""
+        return self.expect(self.trials[trial]).check(outputs, inputs_after, part)
 
     def flags(self) -> list[str]:
         """What the planned trials cannot tell apart. Dear tasks are asked by their sample: half precision on a CPU is slow."""
@@ -210,8 +231,17 @@ class Referee:
         self._make_room()
         self._timed = []
         self._timed_seed = seed
-        self._timed = self._fresh.sets(calls, seed)
+        if self._timed_bundle is not None:
+            self._timed_bundle.close()
+        self._timed_bundle = self._fresh.packed(calls, seed)
+        self._timed = bundle.unpack(self._timed_bundle.header, self._timed_bundle.fd)
         return self._timed
+
+    def timed_bundle(self) -> bundle.Packed:
+        """The input sets of the last draw as they travel. The descriptor becomes the caller's."""
+        assert self._timed_bundle is not None
+        packed, self._timed_bundle = self._timed_bundle, None
+        return packed
 
     def check_timed(
         self, call: int, outputs: Any, probe: dict[str, Any], inputs_after: list[Any] | None = None
@@ -237,9 +267,7 @@ class Referee:
         return None
 
     def _of_timed(self, call: int) -> Expectation:
-        reach = numerics.effective_reach(self.reach)
-        workload = 0 if self._timed_trial is None else SIZED
-        made = self._made(self._timed[call], reach, "the inputs of a timed call", self._timed_seed + call, workload)
+        made = self._of_all(self._timed[call], "the inputs of a timed call", self._timed_seed + call)
         made.strictest.ordinary = True
         return made
 
@@ -252,7 +280,7 @@ class Referee:
             return {"status": "cheating", "reason": "a block handed over fewer outputs than it made calls", "mismatch": None}
         if stopwatch.still_working(probe):
             return {"status": "cheating", "reason": "outputs still changed after the call had returned", "mismatch": None}
-        made = self._made(self._timed[0], numerics.effective_reach(self.reach), "repeated calls", self._timed_seed, 0)
+        made = self._of_all(self._timed[0], "repeated calls", self._timed_seed)
         first, unlike = bundle.tensors(outputs[0]), 0
         for place, output in enumerate(outputs):
             others = bundle.tensors(output)
@@ -266,15 +294,18 @@ class Referee:
                 break
         return made.check_inputs(inputs_after) if inputs_after is not None else None
 
-    def _rows_to_sample(self) -> int:
-        eager, size = self.facts["eager_seconds"], self.facts["input_bytes"] + self.facts["output_bytes"]
-        if eager <= DEAR_SECONDS and size < SAMPLED_BYTES:
-            return 0
-        return rows_to_sample(self.reference, self.loaded.draw(self.seed)[0], eager, size)
+    def _made(self, inputs: list[Any], reach: int, trial: Trial) -> Expectation:
+        if self.rows and not trial.sizes and trial.workload == 0:
+            return BlockExpectation(
+                self.reference, inputs, reach, label=trial.label, rows=self.rows, seed=self.secret ^ trial.seed
+            )
+        return Expectation(self.reference, inputs, reach, label=trial.label)
 
-    def _made(self, inputs: list[Any], reach: int, label: str, seed: int, workload: int) -> Expectation:
-        if self.sampled_rows and workload == 0:
-            return SampledExpectation(self.reference, inputs, reach, label=label, count=self.sampled_rows, seed=seed)
+    def _of_all(self, inputs: list[Any], label: str, seed: int) -> Expectation:
+        """For data that are independent throughout."""
+        reach = numerics.effective_reach(self.reach)
+        if self.rows and self._timed_trial is None:
+            return RowsExpectation(self.reference, inputs, reach, label=label, rows=self.rows, seed=self.secret ^ seed)
         return Expectation(self.reference, inputs, reach, label=label)
 
     @property
@@ -282,7 +313,9 @@ class Referee:
         """What candidates are measured against, in words."""
         if self.reference.refusal:
             return "native"
-        return f"fp64 for {self.sampled_rows} samples of the batch, native for the rest" if self.sampled_rows else "fp64"
+        return (
+            f"fp64 for {self.rows.block} samples of the batch, which stand for all {self.rows.batch}" if self.rows else "fp64"
+        )
 
     def _own_flags(self) -> list[str]:
         found = []
@@ -395,19 +428,25 @@ class _Service:
         return {"ok": True, "facts": referee.at_sizes(message.get("trial"))}, []
 
     def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        packed = bundle.pack(referee.draw(int(message["trial"])))
-        return {"ok": True, "header": packed.header}, [packed.fd]
+        trial = int(message["trial"])
+        inputs, turned = referee.draw(trial)
+        packed = bundle.pack(inputs)
+        if packed.header["size"] >= MAPPED_BYTES:
+            referee.keep(trial, bundle.unpack(packed.header, packed.fd))
+        return {"ok": True, "header": packed.header, "turned": turned.as_message() if turned else None}, [packed.fd]
 
     def check(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         outputs = bundle.unpack(message["header"], fds[0])
         after = bundle.unpack(message["after_header"], fds[1]) if message.get("after_header") else None
-        return {"ok": True, "finding": referee.check(int(message["trial"]), outputs, after)}, []
+        part = (int(message["part"][0]), int(message["part"][1])) if message.get("part") else None
+        return {"ok": True, "finding": referee.check(int(message["trial"]), outputs, after, part)}, []
 
     def flags(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         return {"ok": True, "flags": referee.flags()}, []
 
     def draw_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        packed = bundle.pack(referee.draw_timed(int(message["calls"]), int(message["seed"])))
+        referee.draw_timed(int(message["calls"]), int(message["seed"]))
+        packed = referee.timed_bundle()
         return {"ok": True, "header": packed.header}, [packed.fd]
 
     def check_repeated(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
@@ -437,4 +476,4 @@ def warm() -> None:
     source += "def get_inputs():\n    return [torch.randn(8, 8)]\n"
     referee = Referee(Task.from_source(source, path="warm.py"), 0)
     referee.plan(0.1)
-    require_outputs(referee.task, referee.reference.model(*referee.draw(0)))
+    require_outputs(referee.task, referee.reference.model(*referee.draw(0)[0]))

@@ -67,9 +67,11 @@ class Trial:
         words += f" at {self.place}" if self.place else ""
         return words + (f", shape {self.workload}" if self.workload else "") + (", not contiguous" if self.strided else "")
 
-    def draw(self, reference: Reference) -> list[Any]:
-        """The inputs. The generators of torch, numpy and random are seeded anew."""
-        drawn = reference.loaded.draw(self.seed)[self.workload]
+    def draw(self, reference: Reference, drawn: list[Any] | None = None) -> list[Any]:
+        """The inputs, made of the task's own draw under this seed, or of some rows of it. The generators of torch, numpy and random
+        are seeded anew."""
+        if drawn is None:
+            drawn = reference.loaded.draw(self.seed)[self.workload]
         if self.sizes and reference.dynamic is not None:
             drawn = resized(drawn, reference.dynamic, dict(self.sizes), self.seed + 5, self.fit)
         if self.distribution != "own":
@@ -103,12 +105,20 @@ class Own:
 
 
 class Planner:
-    """Chooses trials. `expect` gives a trial's expectation (and may remember it), `seed` is the secret behind all seeds."""
+    """Chooses trials. `draw` gives a trial's inputs, `expect` its expectation (and may remember it), `seed` is the secret behind all
+    seeds."""
 
-    def __init__(self, reference: Reference, workloads: int, expect: Callable[[Trial], Expectation], seed: int) -> None:
+    def __init__(
+        self,
+        reference: Reference,
+        workloads: int,
+        draw: Callable[[Trial], list[Any]],
+        expect: Callable[[Trial], Expectation],
+        seed: int,
+    ) -> None:
         self.reference = reference
         self.workloads = workloads
-        self.expect = expect
+        self.draw, self.expect = draw, expect
         self.dice = random.Random(seed)
 
     def plan(self, budget: float) -> list[Trial]:
@@ -160,7 +170,7 @@ class Planner:
         seed = self._seed()
         tries = [Trial(seed, distribution=name)]
         if name in WHOLE:
-            drawn = self.reference.loaded.draw(seed)[0]
+            drawn = self.draw(Trial(seed))
             return tries[0] if drawing.redistribute(drawn, name, seed + 1) and self._sound(tries[0], base) else None
         if name in drawing.POSITIVE:
             tries.append(Trial(seed, distribution=name, positive=True))
@@ -181,7 +191,7 @@ class Planner:
     def _strides_fit(self, trial: Trial) -> bool:
         """Whether the reference takes non-contiguous inputs at all (`view` does not)."""
         try:
-            inputs = trial.draw(self.reference)
+            inputs = self.draw(trial)
             self.reference.native(inputs)
         except TaskError:
             return False

@@ -25,6 +25,7 @@ import torch
 
 from kernelwright.core.task.tree import transform
 from kernelwright.judge.timing.stopwatch import Call, Stopwatch
+from kernelwright.judge.timing.turned import Turned
 
 CACHE_BYTES = 192 << 20
 """A second-level cache where the driver does not say its size: none is larger (H100 50 MB, B200 126 MB, MI300X 4 MB before 256 MB,
@@ -52,8 +53,8 @@ class DeviceStopwatch(Stopwatch):
     def host(self, tree: Any) -> Any:
         return transform(tree, lambda tensor: _with_strides(tensor, "cpu"))
 
-    def _placed(self, inputs: Any, dice: random.Random, skew: bool) -> Any:
-        return self.place(super()._placed(inputs, dice, skew))
+    def _placed(self, inputs: Any, dice: random.Random, skew: bool, turned: Turned | None) -> Any:
+        return self.place(super()._placed(inputs, dice, skew, turned))
 
     def _run(self, call: Call, sets: list[Any]) -> tuple[list[Any], int, int]:
         if not self._overhead:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -33,6 +33,9 @@ POSITIONS = 1024
 UNIFORM_KURTOSIS, NORMAL_KURTOSIS = (1.7, 1.9), (2.8, 3.2)
 ENOUGH = 4096
 """Elements from which the shape of a law can be seen."""
+
+if TYPE_CHECKING:
+    from kernelwright.judge.reference.rows import Rows
 
 Draw = Callable[[int], list[Any]]
 
@@ -85,47 +88,61 @@ class FreshData:
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
         self._seconds: float | None = None
-        self._template: list[Any] | None = None
+        self._template: list[Any] = []
         self._laws: list[Law] | None = None
-        self._constant: set[int] = set()
+        self._constant: set[int] | None = None
 
-    def sets(self, calls: int, seed: int) -> list[list[Any]]:
-        """Inputs for so many calls, independent of each other and of all that came before."""
+    def packed(self, calls: int, seed: int) -> bundle.Packed:
+        """Inputs for so many calls, independent of each other and of all that came before; large ones are made where they travel."""
         dice = random.Random(seed)
         seeds = [dice.getrandbits(62) for _ in range(calls)]
         if self._seconds is None:
-            self._learn(seeds[0])
+            started = time.perf_counter()
+            first = self._draw(seeds[0])
+            self.learn(first, time.perf_counter() - started)
         assert self._seconds is not None
         if self._laws is None or self._seconds * calls < BLOCK_SECONDS:
-            return [self._varied(self._draw(one), one) for one in seeds]
-        return [self._filled(one) for one in seeds]
+            return bundle.pack([self._varied(self._draw(one), one) for one in seeds])
 
-    def _learn(self, seed: int) -> None:
-        """How long a draw takes, what does not depend on the seed, and whether there is a law to fill tensors by."""
-        started = time.perf_counter()
-        first = self._draw(seed)
-        self._seconds = time.perf_counter() - started
+        def fill(tensors: list[Any]) -> None:
+            for place, tensor in enumerate(tensors):
+                call, which = divmod(place, len(self._laws or []))
+                (self._laws or [])[which].fill(tensor, seeds[call] + which)
+
+        return bundle.filled([self._template] * calls, fill)
+
+    def block(self, rows: Rows, seed: int) -> list[Any]:
+        """A few rows as the task would draw them; what carries no rows is whole."""
+        if self._laws is None:
+            start = random.Random(seed).randrange(rows.batch - rows.block + 1)
+            return [trees.transform(item, torch.clone) for item in rows.part(self._draw(seed), start, start + rows.block)]
+        fresh = [trees.transform(item, lambda part: torch.empty(part.shape, dtype=part.dtype))
+                 for item in rows.part(self._template, 0, rows.block)]  # fmt: skip
+        for place, (tensor, law) in enumerate(zip(bundle.tensors(fresh), self._laws, strict=True)):
+            law.fill(tensor, seed + place)
+        return fresh
+
+    def learn(self, first: list[Any], seconds: float) -> None:
+        """From a draw, and how long it took: whether there is a law to fill tensors by."""
+        self._seconds = seconds
         tensors = bundle.tensors(first)
-        laws = [Law.of(tensor) for tensor in tensors] if self._seconds > BLOCK_SECONDS / 64 else [None]
+        laws = [Law.of(tensor) for tensor in tensors] if seconds > BLOCK_SECONDS / 64 else [None]
         if all(law is not None for law in laws) and tensors:
             self._laws = [law for law in laws if law is not None]
-            self._template = first
-            return
-        again = bundle.tensors(self._draw(seed + 1))
-        self._constant = {
+            self._template = [trees.transform(item, lambda tensor: torch.empty_like(tensor, device="meta")) for item in first]
+
+    def _find_constant(self, seed: int) -> set[int]:
+        """Which inputs do not depend on the seed."""
+        tensors, again = bundle.tensors(self._draw(seed)), bundle.tensors(self._draw(seed + 1))
+        return {
             place
             for place, (one, other) in enumerate(zip(tensors, again, strict=False))
             if _can_rescale(one) and one.shape == other.shape and torch.equal(one, other)
         }
 
-    def _filled(self, seed: int) -> list[Any]:
-        assert self._laws is not None
-        fresh = [trees.transform(item, torch.empty_like) for item in self._template or []]
-        for place, (tensor, law) in enumerate(zip(bundle.tensors(fresh), self._laws, strict=True)):
-            law.fill(tensor, seed + place)
-        return fresh
-
     def _varied(self, drawn: list[Any], seed: int) -> list[Any]:
+        if self._constant is None:
+            self._constant = self._find_constant(seed)
         if not self._constant:
             return drawn
         copy: list[Any] = bundle.clone(drawn)

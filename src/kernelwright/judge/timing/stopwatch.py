@@ -30,6 +30,7 @@ from typing import Any
 import torch
 
 from kernelwright.judge.reference.heap import Reserve, allocated_bytes, give_back
+from kernelwright.judge.timing.turned import Turned
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import ChannelGarbage, Message
 
@@ -52,6 +53,7 @@ _part = torch.UntypedStorage.__getitem__
 _Tensor, _uint8, _int64 = torch.Tensor, torch.uint8, torch.int64
 _pack, _unpack, _leaves = bundle.pack, bundle.unpack, bundle.tensors
 _gc_disable, _gc_enable = gc.disable, gc.enable
+_turned = Turned.from_message
 
 
 class Stopwatch:
@@ -81,7 +83,12 @@ class Stopwatch:
             return {
                 "ok": True,
                 "calls": self.prepare(
-                    message["header"], fds[0], int(message["align"]), bool(message.get("skew")), int(message.get("repeat") or 1)
+                    message["header"],
+                    fds[0],
+                    int(message["align"]),
+                    bool(message.get("skew")),
+                    int(message.get("repeat") or 1),
+                    _turned(message.get("turned")),
                 ),
             }, []
         if op == "time_go":
@@ -106,12 +113,20 @@ class Stopwatch:
             return {"ok": True, "kept": max(0, allocated_bytes() - self._empty_handed)}, []
         raise ChannelGarbage(f"unknown request {op!r}")
 
-    def prepare(self, header: dict[str, Any], fd: int, align: int, skew: bool = False, repeat: int = 1) -> int:
+    def prepare(
+        self,
+        header: dict[str, Any],
+        fd: int,
+        align: int,
+        skew: bool = False,
+        repeat: int = 1,
+        turned: Turned | None = None,
+    ) -> int:
         """Copy the block's input sets into fresh memory. `align` seeds the pointers' offsets: alike for all contenders of a
-        round. All of them come up again as often as `repeat` says."""
+        round. All of them come up again as often as `repeat` says. `turned`: what came is a part, the whole is made of it."""
         self.release()
         dice = random.Random(align)
-        self._sets = [self._placed(inputs, dice, skew) for inputs in _unpack(header, fd)] * repeat
+        self._sets = [self._placed(inputs, dice, skew, turned) for inputs in _unpack(header, fd)] * repeat
         return len(self._sets)
 
     def go(self) -> tuple[int, int]:
@@ -139,9 +154,9 @@ class Stopwatch:
             first = first or _now() - start
         return outputs, _now() - start, first
 
-    def _placed(self, inputs: Any, dice: random.Random, skew: bool) -> Any:
+    def _placed(self, inputs: Any, dice: random.Random, skew: bool, turned: Turned | None) -> Any:
         """A set of inputs where the kernel will find it."""
-        return _place(inputs, dice, skew)
+        return _place(inputs, dice, skew, turned)
 
     def host(self, tree: Any) -> Any:
         """Tensors as they can be handed over: in this process's memory."""
@@ -192,21 +207,27 @@ def _probed(output: Any) -> list[Any]:
     return [tensor for tensor in _leaves(output) if type(tensor) is _Tensor and tensor.numel() > 0]
 
 
-def _place(tree: Any, dice: random.Random, skew: bool = False) -> Any:
+def _place(tree: Any, dice: random.Random, skew: bool, turned: Turned | None) -> Any:
     """A copy of the tree whose tensors start at a chosen offset within a page."""
-    if isinstance(tree, _Tensor):
-        return _place_tensor(tree, dice, skew)
-    if isinstance(tree, dict):
-        return {key: _place(item, dice, skew) for key, item in tree.items()}
-    if isinstance(tree, list | tuple):
-        return type(tree)(_place(item, dice, skew) for item in tree)
-    return tree
+    whole = {id(tensor) for place, tensor in enumerate(_leaves(tree)) if turned and place in turned.carried}
+
+    def placed(item: Any) -> Any:
+        if isinstance(item, _Tensor):
+            return _place_tensor(item, dice, skew, turned if id(item) in whole else None)
+        if isinstance(item, dict):
+            return {key: placed(part) for key, part in item.items()}
+        if isinstance(item, list | tuple):
+            return type(item)(placed(part) for part in item)
+        return item
+
+    return placed(tree)
 
 
-def _place_tensor(tensor: Any, dice: random.Random, skew: bool) -> Any:
+def _place_tensor(tensor: Any, dice: random.Random, skew: bool, turned: Turned | None) -> Any:
     if tensor.numel() == 0:
         return tensor.clone()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+    shape, strides = turned.layout(tensor) if turned else (tensor.shape, tensor.stride())
+    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     nbytes = span * tensor.element_size()
     room = _empty(nbytes + 2 * PAGE, dtype=_uint8)
     start = (-room.data_ptr()) % PAGE + LINE * dice.choice((0, dice.randrange(PAGE // LINE)))
@@ -214,5 +235,26 @@ def _place_tensor(tensor: Any, dice: random.Random, skew: bool) -> Any:
         start += tensor.element_size() * dice.choice((1, 3, 5, 7))
     # A storage of its own, as a tensor of any program has: nothing tells it from one that the judge did not place.
     flat = _set(_empty(0, dtype=tensor.dtype), _part(_storage(room), slice(start, start + nbytes)), 0, (span,), (1,))
-    _copy(flat, _as_strided(tensor, (span,), (1,), tensor.storage_offset()))
-    return _as_strided(flat, tensor.shape, tensor.stride())
+    if turned:
+        turned.fill(_as_strided(flat, shape, strides), tensor)
+    else:
+        _copy(flat, _as_strided(tensor, (span,), (1,), tensor.storage_offset()))
+    return _as_strided(flat, shape, strides)
+
+
+def refill(tensors: list[Any], values: list[Any], turned: Turned | None) -> None:
+    """Other values into tensors of a block, past their version counters: each is written through a tensor of its own on the same memory."""
+    for place, (tensor, value) in enumerate(zip(tensors, values, strict=True)):
+        whole = turned if turned and place in turned.carried else None
+        shape, strides = whole.layout(value) if whole else (value.shape, value.stride())
+        if tuple(tensor.shape) != tuple(shape) or tuple(tensor.stride()) != tuple(strides) or tensor.dtype != value.dtype:
+            raise ValueError("the inputs have another layout")
+        if not value.numel():
+            continue
+        inside = _set(
+            _empty(0, dtype=tensor.dtype, device=tensor.device), _storage(tensor), tensor.storage_offset(), shape, strides
+        )
+        if whole:
+            whole.fill(inside, value)
+        else:
+            _copy(inside, value)
