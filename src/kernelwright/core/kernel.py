@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
-from kernelwright.core import bundle, plugins
+from kernelwright.core import bundle, cuda_file, plugins
 from kernelwright.core.errors import KernelFileError
 
 LARGEST_FILE = 4 << 20
@@ -28,11 +28,15 @@ class Kernel:
     source: str
     hash: str
     dsl: str
+    original: str = ""
+    """What people wrote, where `source` is a file that stands for it: lines are told of that."""
 
     @classmethod
-    def from_path(cls, path: str | Path, *, dsl: str | None = None) -> Self:
+    def from_path(
+        cls, path: str | Path, *, dsl: str | None = None, entry: str | None = None, inputs: str | None = None
+    ) -> Self:
         """Read a kernel file; KernelFileError with one sentence for anything that is not one. `file.py:Name` and `package.module:Name`
-        are a function or class of a program, made into a file that stands alone."""
+        are a function or class of a program, made into a file that stands alone; of a `.cu` file `entry` is called with `inputs`."""
         if bundle.names_entry(str(path)):
             found = bundle.bundled(str(path))
             made = cls.from_source(found.text, path=str(path), dsl=dsl or guess_dsl(found.sources))
@@ -48,6 +52,9 @@ class Kernel:
             if file.stat().st_size > LARGEST_FILE:
                 raise KernelFileError(path, f"the file is larger than {LARGEST_FILE >> 20} MiB, which no kernel is")
             source = file.read_bytes().decode("utf-8-sig")
+            if file.suffix in (".cu", ".cuh"):
+                made = cls.from_source(cuda_file.kernel_text(file, entry, inputs), path=str(path), dsl="cuda_c")
+                return replace(made, original=source)
         except UnicodeDecodeError as error:
             raise KernelFileError(path, "the file is not UTF-8 text") from error
         except (OSError, ValueError) as error:

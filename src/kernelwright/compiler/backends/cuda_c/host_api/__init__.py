@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _HERE = Path(__file__).parent
-_TEXTS = {name: (_HERE / name).read_text(encoding="utf-8") for name in ("kw_torch.h", "cublas_v2.h")}
+_TEXTS = {name: (_HERE / name).read_text(encoding="utf-8") for name in ("kw_torch.h", "cublas_v2.h", "cublasLt.h")}
 _TORCH = (
     *("ATen/ATen.h", "ATen/AccumulateType.h", "ATen/Dispatch.h", "ATen/Functions.h", "ATen/OpMathType.h", "ATen/TensorUtils.h"),
     *("ATen/ceil_div.h", "ATen/core/Tensor.h", "ATen/core/TensorAccessor.h", "ATen/native/cuda/KernelUtils.cuh"),
