@@ -16,15 +16,14 @@ if TYPE_CHECKING:
 
 def migrate_command(
     kernel: Annotated[
-        str, typer.Argument(metavar="KERNEL", help="A kernel file; or file.py:Name, package.module:Name of a program.")
+        str, typer.Argument(metavar="KERNEL", help="A kernel file, a .cu file; file.py:Name, package.module:Name.")
     ],
     to: Annotated[str, typer.Option("--to", help="Language to migrate to (see doctor).")],
     task: Annotated[str | None, typer.Option(help="What the kernel computes: a task file, or module.py:ClassName.")] = None,
     dsl: Annotated[str | None, typer.Option(help="Language of the source, where it cannot be told from the file.")] = None,
     target: Annotated[str, typer.Option(help="Hardware the new kernel is for.")] = "auto",
-    inputs: Annotated[
-        str | None, typer.Option(help='Without a task: what forward is called with, e.g. "f32[128,512], f32[512]".')
-    ] = None,
+    inputs: options.Inputs = None,
+    entry: options.Entry = None,
     init: Annotated[
         str | None, typer.Option(help='Without a task: what ModelNew is constructed with, e.g. "512, eps=1e-5".')
     ] = None,
@@ -56,7 +55,9 @@ def migrate_command(
 
     models, store = options.thinking(model=model, max_cost=max_cost, max_tokens=max_tokens)
     offdevice.require_device(to, target)
-    source = Kernel.from_path(kernel, dsl=dsl)
+    source = Kernel.from_path(kernel, dsl=dsl, entry=entry, inputs=inputs)
+    if source.original:
+        inputs = None  # the file that stands for it says them
     if source.dsl not in installed() and source.sketch is None:
         raise ConfigError(f"{kernel}: no kernel language was recognised in it; name it with --dsl ({', '.join(installed())})")
     for item in split_arguments(inputs or ""):

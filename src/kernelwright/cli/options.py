@@ -28,6 +28,17 @@ Dynamic = Annotated[
     str | None,
     typer.Option(help='Sizes that vary: "x[0]=1..4096, x[1]", batch, all, or listed (what get_inputs_dyn_list varies).'),
 ]
+Entry = Annotated[
+    str | None,
+    typer.Option(help="Of a .cu file: the function to call, or a kernel with its launch: 'scale<<<(n+255)/256, 256>>>'."),
+]
+Inputs = Annotated[
+    str | None,
+    typer.Option(
+        help='Without a task: what forward is called with, e.g. "f32[128,512], f32[512]"; of a .cu file each parameter of the function, '
+        'e.g. "out f32[N,C], f32[N,C], N, C; N=64, C=100".'
+    ),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder for the result.")]
 NoCompile = Annotated[bool, typer.Option("--no-compile", help="Leave torch.compile out of the contenders.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -9,7 +9,7 @@ that other shapes can be tried; results are what is marked `out`, or what a kern
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from kernelwright.core.dtypes import DType
@@ -220,11 +220,12 @@ def _closing(text: str, at: int, opening: str = "(", closing: str = ")") -> int:
     return len(text) - 1
 
 
-def _parts(text: str) -> list[str]:
+def _parts(text: str, brackets: str = "(<[{)>]}") -> list[str]:
     """The text cut at commas outside of brackets."""
     parts, depth, last = [], 0, 0
+    half = len(brackets) // 2
     for k, c in enumerate(text):
-        depth += (c in "(<[{") - (c in ")>]}")
+        depth += (c in brackets[:half]) - (c in brackets[half:])
         if c == "," and depth == 0:
             parts.append(text[last:k])
             last = k + 1
@@ -288,11 +289,10 @@ def _example(text: str, kernel: str) -> str:
 
 def _given(path: Path, signature: Signature | None, callee: str, inputs: str | None) -> tuple[list[_Given], dict[str, int]]:
     if not inputs:
-        shown = str(signature) if signature is not None else callee
-        raise KernelFileError(
-            path,
-            f'say what {shown} is called with, each parameter in order: --inputs "out f32[N,C], f32[N,C], N, C; N=64, C=100"',
+        shown, example = (
+            (str(signature), _example_inputs(signature)) if signature is not None else (callee, "f32[64,100], out f32[64,100]")
         )
+        raise KernelFileError(path, f'say what {shown} is called with, each parameter in order, as in --inputs "{example}"')
     items, _, values = inputs.partition(";")
     sizes: dict[str, int] = {}
     for part in _parts(values):
@@ -301,7 +301,7 @@ def _given(path: Path, signature: Signature | None, callee: str, inputs: str | N
             raise KernelFileError(path, f"{part!r} in --inputs is not a size such as N=64")
         sizes[name.strip()] = int(value)
     given = []
-    for k, part in enumerate(_parts(items)):
+    for k, part in enumerate(_parts(items, "([)]")):
         shaped = _SIZED.fullmatch(part)
         if shaped is None:
             given.append(_Given("number", "", number=part, name=f"x{k}"))
@@ -319,6 +319,22 @@ def _given(path: Path, signature: Signature | None, callee: str, inputs: str | N
     return given, sizes
 
 
+def _example_inputs(signature: Signature) -> str:
+    """How `--inputs` might look for a function; its shapes are for the reader to mend."""
+    sizes = [
+        p.name for p in signature.parameters if not p.pointer and not p.tensor and p.type not in ("float", "double", "bool")
+    ]
+    shape = ",".join(sizes[:2]) or "1024"
+    kinds = {name: kind for kind, name in _C.items()} | {"half": "f16"}
+    items = []
+    for p in signature.parameters:
+        if p.pointer or p.tensor:
+            items.append(f"{'' if p.const or p.tensor else 'out '}{kinds.get(p.type, 'f32')}[{shape}]")
+        else:
+            items.append(p.name if p.name in sizes else "1.0")
+    return ", ".join(items) + (f"; {', '.join(f'{name}=64' for name in sizes)}" if sizes else "")
+
+
 def _roles(path: Path, signature: Signature, given: list[_Given], known: list[Signature]) -> None:
     """Who is a result: as the caller says, else what is not const and a kernel of the file writes."""
     unsaid = [(p, g) for p, g in zip(signature.parameters, given, strict=True) if g.dtype and not g.role]
@@ -331,6 +347,8 @@ def _roles(path: Path, signature: Signature, given: list[_Given], known: list[Si
         one.role = "io" if writes and reads else "out" if writes else "in"
         if not writes:
             open_.append(parameter.name)
+            if any(p.const for p in signature.parameters if p.pointer):
+                one.role = "io"  # the author says what is only read; that this is written was not seen
     if not any(g.role in ("out", "io") for g in given) and not any(p.tensor for p in signature.parameters):
         raise KernelFileError(
             path,
@@ -341,6 +359,11 @@ def _roles(path: Path, signature: Signature, given: list[_Given], known: list[Si
 def _use(function: Signature, name: str, known: list[Signature], depth: int) -> tuple[bool, bool]:
     """Whether a function writes, and whether it reads, what a parameter points to."""
     body = function.body
+    aliases = re.findall(rf"\*\s*(?:const\s+|__restrict__\s+)?(\w+)\s*=\s*[^;=]*\b{name}\b[^;]*;", body)
+    if depth <= 3 and (others := [a for a in dict.fromkeys(aliases) if a != name]):
+        found = [_use(function, alias, known, depth + 1) for alias in others]
+        if any(w for w, _ in found):
+            return True, any(r for _, r in found) or _use(replace(function, body=""), name, known, depth)[1]
     index = rf"\b{name}\s*(?:\[(?:[^\[\]]|\[[^\]]*\])*\])"
     pointed = rf"{index}|\*\s*{name}\b|\(\s*{name}\s*\+[^;]*?\)"
     writes = bool(re.search(rf"(?:{pointed})[\s)\].xyzw\[\d]*(?:[-+*/|&^]|<<|>>)?=(?!=)", body)) or bool(

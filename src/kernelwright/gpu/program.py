@@ -163,14 +163,15 @@ class Program:
         name: str = "ptx",
         beside: Program | None = None,
         apart: frozenset[int] | None = None,
+        only: str | None = None,
     ) -> Program:
         """Translate and build a module, or take it from the cache.
 
         PtxError, with its line, for what is not known. `checks` finds wrong accesses, races and the like; `counts` counts. `beside` is
         another variant of the same module: they share its global memory. With `apart`, loads of shared memory are merged as the
-        assembler does, but on these lines.
+        assembler does, but on these lines. `only` is the one kernel that will be launched: what others need is not looked at.
         """
-        translation, path = _built(text, checks or counts, name, apart)
+        translation, path = _built(text, checks or counts, name, apart, only)
         program = cls(translation, path, checks=checks, counts=counts, beside=beside)
         program.text = text
         return program
@@ -320,8 +321,12 @@ class Program:
 
 
 @functools.lru_cache(maxsize=64)
-def _built(text: str, checks: bool, name: str, apart: frozenset[int] | None = None) -> tuple[Translation, str]:
+def _built(
+    text: str, checks: bool, name: str, apart: frozenset[int] | None = None, only: str | None = None
+) -> tuple[Translation, str]:
     module = parse(text, name)
+    if only is not None:
+        module = replace(module, functions=tuple(f for f in module.functions if not f.entry or f.name == only))
     translation = translate(module if apart is None else merged(module, apart), name)
     return translation, str(build(translation.source, checks=checks))
 

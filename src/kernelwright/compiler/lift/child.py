@@ -67,14 +67,15 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
     language.install(tracer, asdict(Target.load(DEFAULT_TARGET)))
     _close(folder, tuple(request["reads"]))
     shown = request["path"]
+    own = path if not request["original"] else ""  # lines of a file that only stands for another one help nobody
     with language.context(calling=False):
-        module = _guarded(lambda: _load(path), path, shown, "loading it raised")
-    call, arguments, called = _entry(module, request, tracer, path, language.context)
+        module = _guarded(lambda: _load(path), own, shown, "loading it raised")
+    call, arguments, called = _entry(module, request, tracer, own, language.context)
     state = {name: t.detach().clone() for name, t in call.state_dict().items()} if isinstance(call, torch.nn.Module) else {}
     given = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, arguments)
     with torch.no_grad(), language.context(calling=True), tracer:
         try:
-            returned = _guarded(lambda: call(*arguments), path, shown, "calling it raised")
+            returned = _guarded(lambda: call(*arguments), own, shown, "calling it raised")
         except CannotLift as error:
             told = tracer.refusal or error
             raise CannotLift(told.reason, path=shown, line=error.line or told.line) from None
@@ -88,7 +89,7 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
         name,
         f"Lifted from {os.path.basename(shown)}.",
         shown,
-        request["source"],
+        request["original"] or request["source"],
         given,
         state,
         results,

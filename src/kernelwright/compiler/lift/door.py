@@ -33,13 +33,15 @@ def lift(
     path: str = "kernel.py",
     entry: str | None = None,
     init: str | None = None,
+    original: str = "",
     seconds: float = SECONDS,
 ) -> Lifted:
     """The sketch of a foreign kernel file; CannotLift with the line and the reason for what no sketch expresses.
 
     `task` gives inputs and parameters; without it the file's own `get_inputs` and `get_init_inputs` do, or `inputs`, such as
     `"f32[128,512], f32[512], 3"`; `init` is the text of a list of constructor arguments. `entry` is the class or function to call;
-    otherwise `ModelNew`, `Model`, or the function that launches a kernel.
+    otherwise `ModelNew`, `Model`, or the function that launches a kernel. `original` is what people wrote,
+    where `source` only stands for it.
     """
     lifters = {name: found.lifter for name, found in languages().items() if found.lifter}
     if dsl not in lifters:
@@ -47,6 +49,7 @@ def lift(
     request = {
         "source": source, "path": path, "module": lifters[dsl], "entry": entry, "inputs": inputs, "init": init,
         "task": None if task is None else task.as_json(), "reads": readable(dsl),
+        "original": original,
     }  # fmt: skip
     reply = _ask(request, path, seconds)
     if "refused" in reply:

@@ -58,23 +58,28 @@ class Image:
     def __init__(self, ptx: str, device: Device) -> None:
         self.ptx = ptx
         self._device = device
-        self._programs: dict[bool, Program] = {}
+        self._programs: dict[tuple[str, bool], Program] = {}
 
     @cached_property
     def parsed(self) -> ParsedModule:
         """As the reader of PTX sees it."""
         return parse(self.ptx, "ptx")
 
-    @property
-    def program(self) -> Program:
-        """Ready to run, with the checks that the device wants now; its global memory is the module's."""
-        checks = self._device.checks
-        if checks not in self._programs:
+    def program_of(self, entry: str) -> Program:
+        """One kernel of the module ready to run, with the checks that the device wants now; all share the module's memory. What other
+        kernels of the module need is not looked at: a file may have some that are never launched."""
+        key = (entry, self._device.checks)
+        if key not in self._programs:
             first = next(iter(self._programs.values()), None)
-            program = self._programs[checks] = Program.from_ptx(self.ptx, checks=checks, beside=first)
+            program = self._programs[key] = Program.from_ptx(self.ptx, checks=self._device.checks, beside=first, only=entry)
             if first is None:
                 self._device.memory.add(program.globals_address, program.translation.layout.size, "the module's variables")
-        return self._programs[checks]
+        return self._programs[key]
+
+    @property
+    def program(self) -> Program:
+        """The module's variables, and whatever kernel of it was made ready first."""
+        return next(iter(self._programs.values()), None) or self.program_of("")
 
     @property
     def built(self) -> bool:
@@ -135,7 +140,7 @@ class Launch:
 
     def run(self) -> tuple[Fault, ...]:
         """Execute it to its end; what a checked program saw."""
-        program = self.image.program
+        program = self.image.program_of(self.entry)
         report = program.launch(
             self.entry,
             self.grid,
@@ -351,7 +356,7 @@ class Device:
 
     def _function(self, module: int, name: bytes, figures: Any) -> int:
         try:
-            entry = self._images[module].program.entries[name.decode()]
+            entry = self._images[module].program_of(name.decode()).entries[name.decode()]
         except KeyError:
             return 0
         except Exception as error:

@@ -49,7 +49,15 @@ def lifted(job: JobSpec, tools: Tools) -> Lift:
     kernel, task = source.kernel, job.task
 
     def read(inputs: str | None) -> dict[str, Any]:
-        found = door.lift(kernel.source, kernel.dsl, task, inputs, path=kernel.path, init=source.init or None)
+        found = door.lift(
+            kernel.source,
+            kernel.dsl,
+            task,
+            inputs,
+            path=kernel.path,
+            init=source.init or None,
+            original=kernel.original,
+        )
         told = {"notes": list(found.notes), "entry": found.entry, "init": found.init}
         return {"sketch": to_source(found.sketch), "inputs": inputs_of(found.sketch), **told}
 

@@ -55,7 +55,8 @@ def install(tracer: Any) -> None:
         for b in launch.buffers():
             found.setdefault(b.parameter, []).append((b.offset, pointer(b.address, types[b.parameter : b.parameter + 1][0])))
         values = {str(k): _argument(raw, found.get(k, [])) for k, raw in enumerate(launch.arguments())}
-        variables = {name: pointer(at) for name, at in device.variables_of(launch.image).items() if at in written}
+        known = device.variables_of(launch.image) if written else {}
+        variables = {name: pointer(at) for name, at in known.items() if at in written}
         options = {"block": launch.block, "shared": launch.shared}
         with suppress(CannotLift):  # C++ called us, and nothing passes through it; the tracer keeps the refusal
             tracer.launch(_plain_name(launch.entry), launch.entry, launch.grid, values | variables, options)

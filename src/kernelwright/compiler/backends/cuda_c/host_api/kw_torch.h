@@ -2,6 +2,8 @@
 // and memory are known here, everything that computes is asked of torch itself through one callback, where the judge sees it.
 #pragma once
 #include <cuda_runtime.h>
+#include <cfloat>
+#include <climits>
 #include <cuda_fp16.h>
 #include <cuda_bf16.h>
 
