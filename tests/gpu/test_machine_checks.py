@@ -93,6 +93,12 @@ __global__ void histogram(const int* x, int* o) {
     __syncthreads();
     if (threadIdx.x < 32) o[threadIdx.x] = t[threadIdx.x];
 }
+__global__ void held_twice(const float* x, float* o) {
+    __shared__ float t[32];
+    t[threadIdx.x & 31] = x[EDGE(threadIdx.x & 31, threadIdx.x)];  // race: held_twice
+    __syncthreads();
+    o[threadIdx.x] = t[threadIdx.x & 31];
+}
 __global__ void absent(const float* x, float* o) {
     float v = x[threadIdx.x];
     if (threadIdx.x < EDGE(64, 16)) v += __shfl_xor_sync(0xffffffff, v, 1);  // lanes: absent
@@ -126,6 +132,7 @@ CASES: dict[str, tuple[str, str, tuple[int, ...], tuple[int, ...], Any]] = {
         (256,),
         lambda: (torch.randint(0, 99, (256,), dtype=torch.int32), torch.empty(32, dtype=torch.int32)),
     ),
+    "held_twice": ("shared_race", "race: held_twice", (1,), (64,), lambda: (torch.randn(64), torch.empty(64))),
     "absent": ("missing_lanes", "lanes: absent", (1,), (32,), lambda: (torch.randn(32), torch.zeros(32))),
 }
 

@@ -20,10 +20,13 @@ def test_native_languages_have_no_setting() -> None:
     assert setting("python", "cpu") is None
 
 
-def test_a_gpu_language_is_interpreted_and_compiled_for_what_was_asked() -> None:
+def test_a_gpu_language_is_executed_and_compiled_for_what_was_asked() -> None:
     found = setting("triton", "a100, mi300x")
     assert found is not None
-    assert found.execution == "interpreter"
+    assert found.execution == "emulator"
+    other = found.other()
+    assert other is not None
+    assert (other.execution, other.sheet()["execution"], other.other()) == ("interpreter", "interpreter", None)
     assert [target.name for target in found.targets] == ["a100", "mi300x"]
     assert found.sheet(1)["arch"] == "gfx942"
 

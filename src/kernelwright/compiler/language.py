@@ -75,7 +75,9 @@ class Language:
     precedence: int = 0
     """Of the languages whose sign a file shows, the least is taken: a file of any language may name a C++ compiler."""
     execution: Execution = "native"
-    """How its kernels are executed where no device is: "interpreter" or "emulator"."""
+    """How its kernels are executed where no device is: "interpreter" or "emulator" (as compiled); `execution_on` where that depends."""
+    fallback: Execution | None = None
+    """How a kernel is executed whose code the first way refuses (`NotExecuted`), if there is another way."""
     runtime: str | None = None
     """A module with the functions of `OffDeviceRuntime`."""
     executes: Literal["threads", "blocks"] = "threads"
@@ -97,6 +99,10 @@ class Language:
         Raises SketchError for what the language cannot express."""
         written: str = import_module(self.emitter).lower(sketch, state=state, shapes=shapes, capabilities=capabilities)
         return written
+
+    def execution_on(self, kind: str) -> Execution:
+        """How its kernels for such a target are executed here without one."""
+        return self.execution
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -153,7 +159,8 @@ class OffDeviceRuntime(Protocol):
     sandboxed process of one candidate, where our files cannot be read any more: whatever it needs, it imports at its top."""
 
     def install(self, target: Mapping[str, Any]) -> None:
-        """Before the kernel file is loaded: redirect what the language needs. `target` is the sheet of the (first) target."""
+        """Before the kernel file is loaded: redirect what the language needs. `target` is the sheet of the (first) target, with the
+        `execution` that was decided for it."""
 
     def context(self, *, calling: bool) -> AbstractContextManager[Any]:
         """Open around every piece of foreign code: loading and constructing (calling=False), each call of forward (True)."""
@@ -171,6 +178,11 @@ class OffDeviceRuntime(Protocol):
 
     def notes(self) -> Sequence[str]:
         """What the reader of the verdict should know about how the kernel was executed."""
+
+
+class NotExecuted(Exception):
+    """What a kernel was compiled to has something that a runtime does not execute; the first argument names it. The judge goes on in the
+    language's other way (`Language.fallback`)."""
 
 
 class CompileFailed(Exception):

@@ -33,6 +33,11 @@ def keep_kernels_in(folder: Path) -> None:
     _kernels[:] = [folder]
 
 
+def executable() -> bool:
+    """Whether PTX can be executed on this machine: translations of it want a compiler."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
 def build(source: str, *, checks: bool) -> Path:
     """The shared object of a translated module, linked with the plain or the checked runtime."""
     runtime = runtime_folder()

@@ -24,7 +24,7 @@ from typing import Any
 
 import torch
 
-from kernelwright.compiler.language import CompileFailed
+from kernelwright.compiler.language import CompileFailed, NotExecuted
 from kernelwright.judge.honesty.trace import Trace
 from kernelwright.judge.reference.heap import LARGE_BYTES, give_back
 from kernelwright.judge.timing.device_stopwatch import DeviceStopwatch
@@ -189,7 +189,7 @@ def serve(channel: Channel) -> None:
 
 
 def describe_failure(error: BaseException) -> Message:
-    """An exception of the kernel as data: its kind (build, memory, exit, crash), its text, and the end of its traceback."""
+    """An exception of the kernel as data: its kind (build, memory, exit, refused, crash), its text, and the end of its traceback."""
     text = str(error) or type(error).__name__
     if isinstance(error, subprocess.CalledProcessError):
         text = "\n".join([text, *(_text(part) for part in (error.stderr, error.output) if part)])
@@ -197,6 +197,8 @@ def describe_failure(error: BaseException) -> Message:
     lowered = text.lower()
     if isinstance(error, MemoryError) or any(word in lowered for word in MEMORY_WORDS):
         kind = "memory"
+    elif isinstance(error, NotExecuted):
+        kind = "refused"
     elif isinstance(error, SystemExit):
         kind, text = "exit", f"the kernel called sys.exit({error.code!r})"
     elif _is_build_failure(error) or any(word in lowered for word in BUILD_WORDS):

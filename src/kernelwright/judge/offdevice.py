@@ -9,7 +9,7 @@ its figures are taken as plain numbers, and occupancy and the predicted time are
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -41,10 +41,22 @@ class Setting:
     device: str = ""
     tools: tuple[dict[str, str], ...] = ()
     """For each target, programs of this machine that its compiler needs beyond the language's package (`Language.tools`)."""
+    fallback: Execution | None = None
+    """How it is executed where this way refuses it."""
 
     def sheet(self, number: int = 0) -> dict[str, Any]:
         """A target as plain data, for the candidate's process, which knows neither our settings nor the user's environment."""
-        return asdict(self.targets[number]) | {"tools": self.tools[number] if self.tools else {}}
+        return asdict(self.targets[number]) | {
+            "tools": self.tools[number] if self.tools else {},
+            "execution": self.execution,
+        }
+
+    def other(self) -> Setting | None:
+        """The other way to execute the kernel, if there is one."""
+        if self.fallback in (None, self.execution):
+            return None
+        assert self.fallback is not None
+        return replace(self, execution=self.fallback, fallback=None)
 
 
 def setting(dsl: str, target: str = "auto") -> Setting | None:
@@ -60,7 +72,9 @@ def setting(dsl: str, target: str = "auto") -> Setting | None:
         if device:
             return Setting(dsl, "device", "", (here,), device)
     targets = targets_of(found, target)
-    return Setting(dsl, found.execution, found.runtime, targets, tools=tuple(found.tools(each.kind) for each in targets))
+    execution = found.execution_on(targets[0].kind)
+    tools = tuple(found.tools(each.kind) for each in targets)
+    return Setting(dsl, execution, found.runtime, targets, tools=tools, fallback=found.fallback)
 
 
 def timed(dsl: str, target: str = "auto") -> bool:

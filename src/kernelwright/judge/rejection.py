@@ -35,6 +35,10 @@ class Rejected(Exception):
         return Rejected(self.status, said, mismatch=self.mismatch, build=self.build)
 
 
+class Refused(Rejected):
+    """The kernel is not executed in this way; there may be another."""
+
+
 def from_finding(finding: dict[str, Any]) -> Rejected:
     """The referee's or the clock's finding."""
     mismatch = Mismatch(**finding["mismatch"]) if finding.get("mismatch") else None
@@ -53,6 +57,8 @@ def from_reply(reply: Message, doing: str, printed: str, source: str) -> Rejecte
         return _build_failed(name, text, str(reply.get("trace", "")), printed, source)
     if kind == "exit":
         return Rejected(Status.crashed, f"{doing} tried to exit: {first}")
+    if kind == "refused":
+        return Refused(Status.crashed, f"{doing} needs what is not executed here: {first}")
     where = _line_of_kernel(str(reply.get("trace", "")))
     return Rejected(Status.crashed, f"{doing} raised {name}{where}: {first}")
 

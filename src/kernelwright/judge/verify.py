@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from kernelwright.judge import offdevice
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
 from kernelwright.judge.phases import Phases
-from kernelwright.judge.rejection import Rejected, from_channel, from_finding
+from kernelwright.judge.rejection import Refused, Rejected, from_channel, from_finding
 from kernelwright.judge.servers import judge_server
 from kernelwright.judge.session import Session
 from kernelwright.judge.sizes import SIZE_SECONDS, at_sizes, size_timing, sizes_of
@@ -112,7 +113,6 @@ class Judge:
         with commas) is what a kernel whose device is not at hand is compiled for; such a kernel is not timed.
         `contenders` are further baselines beside eager and torch.compile: "max-autotune", or what a plug-in calls itself."""
         started, laps = time.monotonic(), Phases()
-        timed_sizes: list[SizeTiming] = []
         task = task if isinstance(task, Task) else suites.task(task)
         kernel = as_kernel(kernel, dsl)
         fields: dict[str, Any] = {
@@ -124,46 +124,83 @@ class Judge:
         }
         setting = self._setting(fields["dsl"], target)
         device = setting.device if setting else ""
-        if setting is not None:
-            timing = timing and bool(device)
-            fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
+        timing = timing and (setting is None or bool(device))
         holding = held(setting.targets[0]) if setting and device else contextlib.nullcontext()
-        with holding, self.session(task, kernel, setting) as session:
-            try:
-                session.open()
-                laps.end("open")
-                if timing:
-                    self.prepare(task, fields["dsl"], target, compile_contender=compile_contender, contenders=contenders)
-                session.load()
-                laps.end("build")
-                session.run_trials(budget_s)
-                session.rush()
-                session.repeat()
-                laps.end("trials")
-                session.judge_track(track)
-                if session.interpreted:
-                    session.compile_for_targets()
-                    laps.end("targets")
-                flags = self._task_flags(session)
-                laps.end("track and task")
-                measured = self._timed(session, laps, compile_contender, contenders, budget_s) if timing else None
-                session.judge_time(track)
-                session.look_back()
-                fields |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
-                if measured is not None:
-                    fields |= {"timing": measured.timing}
-                    timed_sizes = self._timed_sizes(session, laps)
-                    session.warnings += measured.warnings
-            except Rejected as rejected:
-                fields |= {"status": rejected.status, "reason": rejected.reason}
-                fields |= {"mismatch": rejected.mismatch, "build": rejected.build}
-            fields |= {"sizes": sizes_of(session, fields.get("timing"), timed_sizes)}
-            fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
-            fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
-            fields |= {"compiled_for": session.compiled or None}
-            fields |= {"warnings": tuple(session.warnings)}
+        told: tuple[str, ...] = ()
+        with holding:
+            while True:
+                with self.session(task, kernel, setting) as session:
+                    session.warnings += told
+                    try:
+                        found = self._judged(
+                            session, laps, track, target, timing=timing, compile_contender=compile_contender,
+                            contenders=contenders, budget_s=budget_s,
+                        )  # fmt: skip
+                    except Refused as refused:
+                        other = setting.other() if setting else None
+                        if other is not None:
+                            setting = other
+                            told = (f"executed in the {other.execution}: {refused.reason}",)
+                            continue
+                        found = self._ended(session, refused)
+                    break
+        if setting is not None:
+            fields |= {"execution": setting.execution, "target": ",".join(each.name for each in setting.targets)}
         laps.end("end")
-        return Verdict(**fields, seconds=round(time.monotonic() - started, 3), phases=laps.seconds)
+        return Verdict(**fields, **found, seconds=round(time.monotonic() - started, 3), phases=laps.seconds)
+
+    def _judged(
+        self, session: Session, laps: Phases, track: Track, target: str, *, timing: bool, compile_contender: bool,
+        contenders: tuple[str, ...], budget_s: float,
+    ) -> dict[str, Any]:  # fmt: skip
+        """What one session finds out, as fields of the verdict. `Refused` where the kernel is not executed in this way."""
+        found: dict[str, Any] = {}
+        timed_sizes: list[SizeTiming] = []
+        try:
+            session.open()
+            laps.end("open")
+            if timing:
+                dsl = session.setting.dsl if session.setting else session.kernel.dsl
+                self.prepare(session.task, dsl, target, compile_contender=compile_contender, contenders=contenders)
+            session.load()
+            laps.end("build")
+            session.run_trials(budget_s)
+            session.rush()
+            session.repeat()
+            laps.end("trials")
+            session.judge_track(track)
+            if session.interpreted:
+                session.compile_for_targets()
+                laps.end("targets")
+            flags = self._task_flags(session)
+            laps.end("track and task")
+            measured = self._timed(session, laps, compile_contender, contenders, budget_s) if timing else None
+            session.judge_time(track)
+            session.look_back()
+            found |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
+            if measured is not None:
+                found |= {"timing": measured.timing}
+                timed_sizes = self._timed_sizes(session, laps)
+                session.warnings += measured.warnings
+        except Refused:
+            raise
+        except Rejected as rejected:
+            return found | self._ended(session, rejected, timed_sizes)
+        return found | self._ended(session, None, timed_sizes, found.get("timing"))
+
+    def _ended(
+        self, session: Session, rejected: Rejected | None, timed_sizes: Sequence[SizeTiming] = (), timing: Any = None
+    ) -> dict[str, Any]:
+        """The fields that every verdict has, and why a kernel was rejected."""
+        fields: dict[str, Any] = {}
+        if rejected is not None:
+            fields |= {"status": rejected.status, "reason": rejected.reason}
+            fields |= {"mismatch": rejected.mismatch, "build": rejected.build}
+        fields |= {"sizes": sizes_of(session, timing, timed_sizes)}
+        fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
+        fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
+        fields |= {"compiled_for": session.compiled or None}
+        return fields | {"warnings": tuple(session.warnings)}
 
     def session(self, task: Task, kernel: Kernel, setting: offdevice.Setting | None = None) -> Session:
         """A conversation about one kernel, for whoever wants less than a verdict; a context manager."""

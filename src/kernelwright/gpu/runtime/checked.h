@@ -2,7 +2,8 @@
 //
 // Shared memory has two shadow cells for each granule (the least size that the kernel accesses): who wrote it last and who read
 // it, each with the number of barriers before. Two accesses race if they are of different warps between the same two barriers,
-// one of them writes, and not both are atomic. Global memory has one cell for each granule with the blocks that wrote and read
+// one of them writes, and not both are atomic, and it is not a write of what another has written there already (compilers have
+// warps that hold the same values all store them). Global memory has one cell for each granule with the blocks that wrote and read
 // it; a block that has used an atomic or an acquiring load is taken to be in order with the others.
 #pragma once
 #include <algorithm>
@@ -21,6 +22,7 @@ struct BlockChecks {
     bool synced = false;
     std::vector<WarpCopies> copies;
     uint64_t last_range = 0;
+    struct { const void* data = nullptr; int bytes = 0, n = 0; } stored;  // what a store into shared memory brings
     std::vector<Line> lines;  // of a profile: the cache's sets of WAYS lines, the latest first
 };
 struct GridChecks {
@@ -197,6 +199,22 @@ KW_INLINE uint32_t shadow(BlockChecks* c, uint32_t warp, uint32_t first, uint32_
     }
     return 0;
 }
+// Whether another warp has written a place since the last barrier, and what this store leaves there (of lanes that store to one
+// place the last one wins) is what it holds.
+static bool stored_again(Warp* w, BlockChecks* c, uint32_t mask, const uint64_t* at, int lane, uint64_t granule, int size) {
+    if (!c->stored.data) return false;
+    uint64_t o = at[lane] - (uint64_t)w->shared;
+    for (uint32_t m = mask; m; m &= m - 1)
+        if (at[__builtin_ctz(m)] == at[lane]) lane = std::max(lane, __builtin_ctz(m));
+    for (uint64_t g = o >> granule; g <= (o + (uint64_t)size - 1) >> granule; g++) {
+        uint32_t read = c->read[g];
+        if (read >> 8 == c->epoch && (read & 63) != w->index) return false;
+    }
+    int bytes = c->stored.bytes, step = bytes == 1 ? 2 : bytes;  // bytes come in registers of 16 bits
+    for (int k = 0; k < c->stored.n; k++)
+        if (memcmp((const uint8_t*)w->shared + o + k * bytes, (const uint8_t*)c->stored.data + (k * 32 + lane) * step, (size_t)bytes)) return false;
+    return true;
+}
 // A row of granules at once: true, and the cells brought up to date, if nothing is wrong with any.
 static bool shadow_row(BlockChecks* c, uint32_t warp, uint64_t first, uint64_t count, int access) {
     uint32_t *wrote = c->wrote.data() + first, *read = c->read.data() + first;
@@ -242,6 +260,7 @@ static uint32_t shared_access(Warp* w, uint32_t mask, uint32_t site, int size, c
         else if (o & (uint64_t)(size - 1) && !(size & (size - 1))) kind = F_MISALIGNED;
         else {
             kind = shadow(c, w->index, (uint32_t)o >> shift, (uint32_t)(o + (uint64_t)size - 1) >> shift, access, other);
+            if (kind == F_SHARED_RACE && access == WRITE && stored_again(w, c, mask, at, i, shift, size)) kind = 0;
             if (kind) {  // said once for a place: then it counts as this warp's
                 kw_fault(w, kind, site, i, o, other);
                 for (uint64_t g = o >> shift; g <= (o + (uint64_t)size - 1) >> shift; g++) c->wrote[g] = c->epoch << 8 | w->index, c->read[g] = 0;
@@ -351,6 +370,13 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
 
 static uint32_t check_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return global_access(w, mask, site, size, at, write ? WRITE : READ); }
 static uint32_t check_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return shared_access(w, mask, site, size, at, write ? WRITE : READ); }
+static uint32_t check_stored(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, const uint64_t* at, const void* data) {
+    BlockChecks* c = checks_of(w);
+    c->stored = {data, bytes, n};
+    mask = shared_access(w, mask, site, bytes * n, at, WRITE);
+    c->stored.data = nullptr;
+    return mask;
+}
 static uint32_t check_atomic(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int space) {
     return space ? shared_access(w, mask, site, size, at, UPDATE) : global_access(w, mask, site, size, at, UPDATE);
 }

@@ -4,6 +4,7 @@
 #define CHECKED 0
 KW_INLINE uint32_t check_global(Warp*, uint32_t mask, uint32_t, int, const uint64_t*, int) { return mask; }
 KW_INLINE uint32_t check_shared(Warp*, uint32_t mask, uint32_t, int, const uint64_t*, int) { return mask; }
+KW_INLINE uint32_t check_stored(Warp*, uint32_t mask, uint32_t, int, int, const uint64_t*, const void*) { return mask; }
 KW_INLINE uint32_t check_local(Warp*, uint32_t mask, uint32_t, int, const uint64_t*) { return mask; }
 KW_INLINE uint32_t check_atomic(Warp*, uint32_t mask, uint32_t, int, const uint64_t*, int) { return mask; }
 KW_INLINE bool check_uniform(Warp*, uint32_t, uint32_t, int, uint64_t, int) { return true; }

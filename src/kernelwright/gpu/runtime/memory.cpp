@@ -190,7 +190,7 @@ void kw_load_shared(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, u32
 }
 void kw_store_shared(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, u32 a, u32 b, const void* data) {
     Addresses p(w->shared, a, b);
-    mask = check_shared(w, mask, site, bytes * n, p.at, 1);
+    mask = check_stored(w, mask, site, bytes, n, p.at, data);
     store_any(mask, bytes, n, p.at, data);
 }
 void kw_load_shared_4(Warp* w, uint32_t mask, uint32_t site, u32 a, u32 b, u32* data) {
@@ -217,11 +217,11 @@ void kw_load_shared_4(Warp* w, uint32_t mask, uint32_t site, u32 a, u32 b, u32* 
     load_lanes<uint32_t>(mask, 1, p.at, data);
 }
 void kw_store_shared_4(Warp* w, uint32_t mask, uint32_t site, u32 a, u32 b, u32 x, u32 y) {
+    u32 data[2] = {x, y};
     if (CHECKED) {
         Addresses p(w->shared, a, b);
-        mask = check_shared(w, mask, site, 4, p.at, 1);
+        mask = check_stored(w, mask, site, 4, 1, p.at, data);
     }
-    u32 data[2] = {x, y};
     if (mask == ~0u && consecutive(a, b, 4)) {
         memcpy(w->shared + a[0], data, 128);
         return;

@@ -105,7 +105,7 @@ def judge() -> Iterator[Judge]:
 
 def verdict(judge: Judge, kernel: str, task: str = TASK, target: str = "h100") -> Verdict:
     found = judge.verify(Task.from_source(task, path="task.py"), kernel, target=target, budget_s=0.2)
-    assert found.execution == "interpreter"
+    assert found.execution == "emulator"
     assert found.timing is None
     return found
 
@@ -124,7 +124,9 @@ def test_a_file_written_for_a_gpu_runs_unchanged_and_is_compiled_for_its_targets
         assert (figures.predicted_ms or 0) > 0
     assert found.compiled_for["a100"].kernels[0].threads == 64
     assert any("autotuned" in warning for warning in found.warnings)
-    assert "interpreter" in found.reason
+    assert "executed as compiled for sm_80 with no device" in found.warnings
+    assert "emulator" in found.reason
+    assert not any("left out" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -145,7 +147,7 @@ def test_what_a_gpu_would_refuse_is_refused(judge: Judge, case: str) -> None:
     assert found.status in (Status.crashed, Status.build_failed), found.reason
 
 
-def test_what_the_interpreter_accepts_and_the_compiler_does_not_fails_to_build(judge: Judge) -> None:
+def test_what_the_compiler_refuses_fails_to_build(judge: Judge) -> None:
     kernel = KERNEL.replace("total += tl.exp(-square(x))", "total += tl.exp(-square(x)) + sum([0.0])")
     found = verdict(judge, kernel)
     assert found.status is Status.build_failed, found.reason
@@ -160,7 +162,7 @@ def test_what_this_triton_no_longer_has_is_told_as_such(judge: Judge) -> None:
     )
     found = verdict(judge, kernel)
     assert found.status is Status.build_failed, found.reason
-    assert "row_sum: Block pointers have been removed" in found.reason
+    assert "Block pointers have been removed" in found.reason
 
 
 def test_a_barrier_that_was_removed(judge: Judge) -> None:
@@ -168,8 +170,7 @@ def test_a_barrier_that_was_removed(judge: Judge) -> None:
     found = verdict(judge, REVERSE_TWICE)
     assert found.status is Status.correct, found.reason
     found = verdict(judge, REVERSE_TWICE.replace("    tl.debug_barrier()\n", "", 1))
-    assert found.status is Status.crashed
-    assert "tl.debug_barrier() is missing" in found.reason
+    assert found.status in (Status.crashed, Status.wrong_values)
 
 
 def test_torch_in_place_of_a_kernel_is_no_triton_kernel(judge: Judge) -> None:
@@ -216,6 +217,9 @@ class ModelNew(torch.nn.Module):
 """
     found = verdict(judge, kernel, task)
     assert found.status is Status.correct, found.reason
+    found = judge.verify(Task.from_source(task, path="task.py"), kernel, target="mi300x", budget_s=0.2)
+    assert found.status is Status.correct, found.reason
+    assert found.execution == "interpreter"
     assert any("bf16" in warning for warning in found.warnings)
 
 

@@ -1,12 +1,12 @@
 """Triton: tiles as blocks of a GPU program, written from a sketch and executed with or without a GPU.
 
-1. `runtime`        what the judge's sandboxed process loads: the interpreter made ready, the compiler for the target
+1. `runtime`        what the judge's sandboxed process loads: kernels executed as `compiled`, or `interpreted`
 2. `copies`       two copies of Triton in one process: one interprets, one compiles
-3. `interpreter/` Triton's interpreter, patched; `driver` what stands for a GPU's
+3. `interpreter/` Triton's interpreter, patched; `driver` what stands for a GPU's where nothing is launched
 4. `aot`            launches → the compiler's figures; `ascend` for NPUs, by triton-ascend of an environment of its own
 5. `emit`         a sketch as a kernel file: `kernel` (launches), `program` (loops and stores), `registers` (reductions, products,
                   scans, sorts), `elements` (on the spot), `lines`, `op_table`; what tile programs share is in compiler/lower
-6. `simulated`    whole Triton programs of others, their PTX executed by `gpu/`; `guards` puts room around tensors for its checks
+6. `simulated`    Triton's driver of `gpu/`, which executes PTX, and whole programs of others on it; `guards` puts room around tensors
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from kernelwright.compiler.language import Language
-from kernelwright.core.tools import Tool, package
+from kernelwright.core.tools import Tool, package, program
+from kernelwright.core.verdict import Execution
+from kernelwright.gpu.build import executable
 
 
 class Triton(Language):
@@ -30,7 +32,7 @@ class Triton(Language):
     precedence = 2
     skills = Path(__file__).parent / "skills"
     executes = "blocks"
-    execution = "interpreter"
+    fallback = "interpreter"
     runtime = "kernelwright.compiler.backends.triton.runtime"
 
     @property
@@ -42,12 +44,18 @@ class Triton(Language):
             return ("cuda", "rocm")
         return ("ascend",)
 
+    def execution_on(self, kind: str) -> Execution:
+        """NVIDIA's code is executed; what is compiled for others is not, and the interpreter says what it computes."""
+        return "emulator" if kind == "cuda" and executable() else "interpreter"
+
     @property
     def reads(self) -> tuple[str, ...]:
-        """For Ascend, in the candidate's sandbox: triton-ascend's environment and CANN, where they are."""
+        """In the candidate's sandbox: the GPU in software, which is built here where it is not there yet; for Ascend
+        triton-ascend's environment and CANN, where they are."""
         from kernelwright.compiler.backends.triton.ascend import environment
+        from kernelwright.gpu.build import runtime_folder
 
-        return environment.reads()
+        return (*environment.reads(), *([str(runtime_folder())] if executable() else []))
 
     def tools(self, kind: str) -> dict[str, str]:
         """What compiling for such a target needs beyond Triton: for an NPU, triton-ascend, or how to get it."""
@@ -61,6 +69,10 @@ class Triton(Language):
     def needs(self) -> Sequence[Tool]:
         """Triton."""
         return (package("triton"),)
+
+    def needs_off_device(self) -> Sequence[Tool]:
+        """What Triton compiles becomes a program for this processor."""
+        return (*self.needs(), program("g++", add="apt-get install g++"))
 
     def further_ways(self) -> Sequence[tuple[str, Sequence[Tool]]]:
         """Whether kernels are lowered for Ascend, how far, and whether an NPU could run them."""

@@ -1,4 +1,4 @@
-"""Compiling ahead of time: launches that the interpreter saw in, the compiler's figures for a target out.
+"""Compiling ahead of time: launches that were executed in, the compiler's figures for a target out.
 
 The interpreted functions are made anew for the compiling copy of Triton: the same code objects, with every part of Triton in
 their globals exchanged for the compiling copy's. Then Triton's own path from arguments to signature is taken (`warmup`), with
@@ -24,15 +24,15 @@ _interpreter: Any = INTERPRETING["triton.runtime.interpreter"]
 _interpreted_core: Any = INTERPRETING["triton.language.core"]
 
 
-def compile_launches(target: Mapping[str, Any]) -> dict[str, Any]:
+def compile_launches(target: Mapping[str, Any], launches: Sequence[Launched]) -> dict[str, Any]:
     """Figures of every distinct launch; CompileFailed with the compiler's first error."""
     if target["kind"] == "ascend":
-        return lower_launches(target, distinct(RECORD.launches))
+        return lower_launches(target, distinct(launches))
     with compiling() as modules:
         triton: Any = modules["triton"]
         triton.runtime.driver.set_active(Driver(triton, target))
         exchange = _Exchange()
-        kernels = [_compile(triton, exchange, launch, target) for launch in distinct(RECORD.launches)]
+        kernels = [_compile(triton, exchange, launch, target) for launch in distinct(launches)]
         return {"compiler": f"triton {triton.__version__}", "kernels": kernels}
 
 
@@ -56,21 +56,21 @@ def _compile(triton: Any, exchange: _Exchange, launch: Launched, target: Mapping
         try:
             compiled = function.warmup(*args, grid=(1,), **kwargs)
         except Exception as error:
-            raise CompileFailed(_first_error(launch, error)) from None
-        figures = _figures(compiled, launch)
+            raise CompileFailed(first_error(launch.function.fn.__name__, error)) from None
+        figures = figures_of(compiled.metadata, compiled.asm, launch)
         if (figures["shared_memory"] or 0) <= room:
             break
     return figures
 
 
-def _figures(compiled: Any, launch: Launched) -> dict[str, Any]:
-    metadata = compiled.metadata
+def figures_of(metadata: Any, code: Mapping[str, Any], launch: Launched) -> dict[str, Any]:
+    """A launch with what its machine code says of itself."""
     found: dict[str, int | None] = {"registers": None, "spills": None}
-    if "cubin" in compiled.asm:
-        usage = cubin.usage(compiled.asm["cubin"])
+    if "cubin" in code:
+        usage = cubin.usage(code["cubin"])
         found = {"registers": max(u.registers for u in usage.values()), "spills": max(u.stack for u in usage.values())}
-    elif "amdgcn" in compiled.asm:
-        found = amdgcn.usage(compiled.asm["amdgcn"])
+    elif "amdgcn" in code:
+        found = amdgcn.usage(code["amdgcn"])
     blocks = 1
     for extent in launch.grid:
         blocks *= extent
@@ -84,7 +84,7 @@ def _figures(compiled: Any, launch: Launched) -> dict[str, Any]:
     }
 
 
-def _first_error(launch: Launched, error: BaseException) -> str:
+def first_error(name: str, error: BaseException) -> str:
     """The compiler's words without its internals, with the kernel's name."""
     cause = error
     while cause.__cause__ is not None and type(cause).__name__ == "CompilationError":
@@ -95,7 +95,7 @@ def _first_error(launch: Launched, error: BaseException) -> str:
     last = text.splitlines()[-1].strip()
     place = f" at line {where[1]} of the function" if where else ""
     short = last if cause is error else reason[0]
-    return f"error: {launch.function.fn.__name__}{place}: {short}\n{text}"
+    return f"error: {name}{place}: {short}\n{text}"
 
 
 class _Exchange:
@@ -105,7 +105,9 @@ class _Exchange:
         self._made: dict[int, Any] = {}
 
     def function(self, interpreted: Any) -> Any:
-        """An interpreted function as one to compile."""
+        """An interpreted function as one to compile; one that is compiled anyway is left as it is."""
+        if not isinstance(interpreted, _interpreter.InterpretedFunction):
+            return interpreted
         known = self._made.get(id(interpreted))
         if known is not None:
             return known

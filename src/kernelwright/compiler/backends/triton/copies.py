@@ -2,8 +2,9 @@
 
 Whether `@triton.jit` gives an interpreted function or a compiled one is decided when it decorates, also inside Triton itself
 (`tl.sum` and the like); a package imported for one cannot do the other. So the package's Python modules are imported twice, around
-the one native library. `INTERPRETING` is what a kernel file finds under `import triton`; `compiling()` puts the other copy in its
-place for as long as the compiler works, because it imports parts of itself by name while it does.
+the one native library. Where kernels are interpreted, `INTERPRETING` is what a kernel file finds under `import triton`, and `compiling()`
+puts the other copy in its place for as long as the compiler works, because it imports parts of itself by name while it does. Where
+they are executed as compiled, `COMPILING` takes its place for good.
 """
 
 from __future__ import annotations
@@ -47,6 +48,12 @@ def _import(*, interpret: bool) -> dict[str, ModuleType]:
 
 COMPILING = _import(interpret=False)
 INTERPRETING = _import(interpret=True)
+
+
+def compile_from_now_on() -> None:
+    """The compiling copy as `triton` for good: what is executed is what it compiles."""
+    os.environ.pop(INTERPRET, None)
+    _replace(COMPILING)
 
 
 @contextlib.contextmanager

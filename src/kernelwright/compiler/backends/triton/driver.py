@@ -5,12 +5,16 @@ In: a copy of Triton and a target's sheet as plain data. Out: the object that `t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from kernelwright.compiler.offdevice.cuda_api import capability
+
+
+_numbers = itertools.count(1)
 
 
 def gpu_target(triton: Any, target: Mapping[str, Any]) -> Any:
@@ -48,6 +52,8 @@ class Driver:
 
     def __init__(self, triton: Any, target: Mapping[str, Any]) -> None:
         self._triton, self._sheet = triton, target
+        # Of its own, because functions keep a compiler for each device.
+        self._number = next(_numbers)
         self.utils = _Utils(target)
         self.binary_ext = "hsaco" if target["kind"] == "rocm" else "cubin"
 
@@ -55,7 +61,7 @@ class Driver:
         return gpu_target(self._triton, self._sheet)
 
     def get_current_device(self) -> int:
-        return 0
+        return self._number
 
     def set_current_device(self, device: int) -> None: ...
 

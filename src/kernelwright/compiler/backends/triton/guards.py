@@ -1,12 +1,14 @@
 """Guard zones: for a checked launch, tensors are copied to memory with room around them, so that no neighbour hides an overrun.
 
-In: the storages behind a launch's pointers. Out: where each pointer goes, the machine's list of allocations, and the results copied back.
+In: the storages behind a launch's pointers, or what of them the tensors span. Out: where each pointer goes, the machine's list of
+allocations, and the results copied back.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +46,28 @@ class Storage:
         whole = tensor.untyped_storage()
         return cls(whole.data_ptr(), whole.nbytes(), f"{name} ({whole.nbytes()} bytes)", inner)
 
+    @classmethod
+    def spanned(cls, named: Sequence[tuple[str, Any]]) -> list[Storage]:
+        """Of the tensors among a launch's arguments, from the first to the last element that any view of one storage has: a larger
+        storage behind them belongs to somebody else."""
+        found: dict[int, tuple[int, int, dict[str, None], frozenset[int]]] = {}
+        for name, value in named:
+            whole = cls.of(name, value)
+            if whole is None:
+                continue
+            tensor = getattr(value, "base", value) if not isinstance(value, torch.Tensor) else value
+            if not tensor.numel():
+                continue
+            begin = tensor.data_ptr()
+            last = sum((size - 1) * stride for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+            end = begin + (1 + last) * tensor.element_size()
+            first, final, names, inner = found.get(whole.address, (begin, end, {}, frozenset()))
+            found[whole.address] = min(begin, first), max(end, final), names | {name: None}, inner | whole.pointers
+        return [
+            cls(begin, end - begin, f"the tensor {' and '.join(names)} ({end - begin} bytes)", inner)
+            for begin, end, names, inner in found.values()
+        ]
+
 
 class Guards:
     """Open around a launch. Storages that are reached through tables of addresses stay where they are, and so do all then."""
@@ -62,9 +86,10 @@ class Guards:
         for storage in self._storages.values():
             address = storage.address
             if not behind:
-                room = torch.empty(storage.size + 2 * ZONE + _ALIGN, dtype=torch.uint8)
+                # Not of torch: foreign code is observed while it runs, and what is made for it here is not its doing.
+                room = mmap.mmap(-1, storage.size + 2 * ZONE + _ALIGN)
                 # As aligned as the original: neither better, which would hide a fault, nor worse.
-                address = room.data_ptr() + ZONE
+                address = ctypes.addressof(ctypes.c_char.from_buffer(room)) + ZONE
                 address += (storage.address - address) % _ALIGN
                 ctypes.memmove(address, storage.address, storage.size)
                 self._copies[storage.address] = room, address

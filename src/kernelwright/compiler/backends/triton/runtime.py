@@ -1,58 +1,64 @@
 """Triton without a GPU: what the judge's sandboxed process needs, imported before the sandbox closes (see `OffDeviceRuntime`).
 
-Numbers come from Triton's interpreter, resources from its compiler: the interpreter accepts what the compiler does not (tiles that
-are too small, Python objects, races), so a kernel counts only when both accept it.
+A kernel for a CUDA target is compiled for it and its PTX is executed (`compiled`). Triton's interpreter (`interpreted`) is for AMD and
+Ascend, for machines without g++, and for kernels whose PTX has something that is not executed.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
-from kernelwright.compiler.backends.triton import aot
+from kernelwright.compiler.backends.triton import copies, interpreted
 from kernelwright.compiler.backends.triton.ascend.lower import REMARKS
-from kernelwright.compiler.backends.triton.interpreter import patches
 from kernelwright.compiler.offdevice.redirect import Redirect, host_work
 from kernelwright.compiler.offdevice.redirect import install as redirect
 
+with copies.compiling():
+    from kernelwright.compiler.backends.triton import compiled
+
+_way: ModuleType = interpreted
+
 
 def install(target: Mapping[str, Any]) -> None:
-    """Before the kernel file is loaded."""
-    os.environ["TRITON_INTERPRET"] = "1"
+    """Before the kernel file is loaded. A sheet says how (`execution`) where it was decided; else its kind does."""
+    global _way
     # The default changes between releases of Triton: fused multiply-adds, as nvcc has them.
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
+    emulated = target["kind"] == "cuda" and target.get("execution", "emulator") == "emulator"
+    _way = compiled if emulated else interpreted
     redirect(target)
-    patches.teach(target)
+    _way.install(target)
+
+
+class _Context(Redirect):
+    def __enter__(self) -> Any:
+        if self.calling:
+            _way.begin_call()
+        return super().__enter__()
 
 
 def context(*, calling: bool) -> Any:
     """Around foreign code."""
-    return Redirect(calling=calling)
+    return _Context(calling=calling)
 
 
 def launches() -> int:
     """Kernels launched so far."""
-    return patches.RECORD.count
+    return int(_way.launches())
 
 
 def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
     """Compile what was launched."""
-    return aot.compile_launches(target)
+    found: Mapping[str, Any] = _way.compile_for(target)
+    return found
 
 
 def notes() -> list[str]:
     """How it was executed, where that is not what the device does."""
-    record, told = patches.RECORD, []
-    if record.tf32:
-        told.append(
-            "tl.dot multiplies fp32 tiles in tf32 on the device unless input_precision is 'ieee'; the interpreter used fp32"
-        )
-    if record.autotuned:
-        told.append("autotuned kernels ran with the first configuration that fits; nothing was measured")
-    if record.brain:
-        told.append("bf16 arithmetic was done in fp32 and rounded after each operation")
-    return [*told, *REMARKS]
+    return [*_way.notes(), *REMARKS]
 
 
 __all__ = ["compile_for", "context", "host_work", "install", "launches", "notes"]

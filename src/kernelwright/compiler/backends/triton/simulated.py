@@ -6,7 +6,9 @@ In: a target's name. Out: a context in which Triton's active driver is ours. Tri
 
 from __future__ import annotations
 
+import ctypes
 import itertools
+import re
 import struct
 import tempfile
 import time
@@ -30,6 +32,8 @@ from kernelwright.target.sheet import Target
 
 NEWEST = 90
 """The newest architecture whose code is executed; for a newer target Triton compiles for this one."""
+REGISTERS = 32
+"""Of a thread, for files that ask a compiled kernel: the assembler gives them out, and it has not run yet."""
 _FLOATS = {"fp16": "<e", "bf16": "<f", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _BENCH_SECONDS = 0.1
 _ids = itertools.count(1000)
@@ -38,14 +42,30 @@ _ids = itertools.count(1000)
 class Simulation:
     """What a program did on the machine: how many launches, and with `check` their faults, each place and kind once."""
 
-    def __init__(self, target: Target, check: bool, told: Callable[[Fault], None] | None) -> None:
+    def __init__(self, target: Target, check: bool, told: Callable[[Fault], None] | None = None) -> None:
         self.target, self.check = target, check
+        self.arch = min(int(re.sub(r"\D", "", target.arch) or 80), NEWEST)
+        """What Triton compiles for here."""
+        self.device = torch.device("cpu")
+        """What programs are told that their tensors lie on."""
         self.faults: list[Fault] = []
         self.launches = 0
         self.recorder: Recorder | None = None
         """Sees every launch, where somebody wants a profile."""
         self._told = told
         self._known: set[tuple[str, str, str]] = set()
+
+    def storages(self, pointers: Sequence[tuple[str, Any]]) -> list[Storage]:
+        """What a launch may touch of the tensors that it was given."""
+        return [found for name, value in pointers if (found := Storage.of(name, value)) is not None]
+
+    def load(self, name: str, ptx: str) -> Program:
+        """A compiled kernel, ready to run."""
+        return Program.from_ptx(ptx, checks=self.check, name=name)
+
+    def begin(self, src: Any, metadata: Any, program: Program, grid: tuple[int, int, int]) -> Program:
+        """A launch begins; gives the variant of its program that is to run."""
+        return program
 
     def keep(self, faults: Iterable[Fault]) -> None:
         """Faults of a launch. Without `check` only those that end a program on a device are seen: they end it here."""
@@ -81,7 +101,7 @@ def simulated(
         stack.callback(config.set_active, previous)
         stack.callback(setattr, CUDABackend, "make_cubin", assembler)
         CUDABackend.make_cubin = lambda self, ptx, *_: ptx.encode()
-        config.set_active(_Driver(simulation))
+        config.set_active(Driver(simulation))
         stack.enter_context(_OnCpu())
         yield simulation
 
@@ -107,6 +127,10 @@ class _OnCpu(TorchFunctionMode):  # type: ignore[misc]
 def _cpu(value: Any) -> Any:
     named = value.type if isinstance(value, torch.device) else value.split(":")[0] if isinstance(value, str) else ""
     return torch.device("cpu") if named == "cuda" else value
+
+
+class NotOnThis(GpuError):
+    """What a kernel was compiled to for this architecture is not executed."""
 
 
 class _Event:
@@ -157,10 +181,10 @@ class _Utils:
 
     def load_binary(self, name: str, ptx: bytes, shared: int, device: int) -> tuple[None, Any, int, int, int]:
         """No handle that would have to be unloaded; the program stands for the function."""
-        return None, Program.from_ptx(ptx.decode(), checks=self._simulation.check, name=name), 0, 0, 1024
+        return None, self._simulation.load(name, ptx.decode()), REGISTERS, 0, 1024
 
 
-class _Driver(DriverBase):  # type: ignore[misc]
+class Driver(DriverBase):  # type: ignore[misc]
     """Triton's view of a device that executes on the CPU."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -179,8 +203,7 @@ class _Driver(DriverBase):  # type: ignore[misc]
         return ty
 
     def get_current_target(self) -> Any:
-        major, minor = self.get_device_capability()
-        return GPUTarget("cuda", min(10 * major + minor, NEWEST), 32)
+        return GPUTarget("cuda", self._simulation.arch, 32)
 
     def get_device_capability(self, device: int = 0) -> tuple[int, int]:
         return capability({"kind": "cuda", "arch": self._simulation.target.arch})
@@ -194,7 +217,7 @@ class _Driver(DriverBase):  # type: ignore[misc]
         return 0
 
     def get_active_torch_device(self) -> Any:
-        return torch.device("cpu")
+        return self._simulation.device
 
     def get_device_interface(self) -> Any:
         return _Interface
@@ -223,11 +246,11 @@ class _Launcher:
     """Packs the arguments of a launch as the kernel's parameters lie, and executes it."""
 
     def __init__(self, simulation: Simulation, src: Any, metadata: Any) -> None:
-        self._simulation, self._metadata = simulation, metadata
+        self._simulation, self._metadata, self._src = simulation, metadata, src
         self._names = list(src.signature)
         self._kinds = tuple(src.signature.values())
         if getattr(metadata, "tensordesc_meta", None):
-            raise GpuError(
+            raise NotOnThis(
                 f"{metadata.name} takes a tensor descriptor, which {simulation.target.name} copies by TMA: that is not executed; "
                 "run it with --target a100"
             )
@@ -247,13 +270,14 @@ class _Launcher:
     ) -> None:
         if x * y * z == 0:
             return
-        flat = list(_flat(self._names, self._kinds, given))
-        storages = [s for name, kind, value in flat if kind.startswith("*") and (s := Storage.of(name, value)) is not None]
         metadata = self._metadata
-        scratch = torch.zeros(x * y * z * int(metadata.global_scratch_size) + 256, dtype=torch.uint8)
-        profile = torch.zeros(x * y * z * int(metadata.profile_scratch_size) + 256, dtype=torch.uint8)
-        hidden = [("scratch", "*i8", (t.data_ptr() + 255) & ~255) for t in (scratch, profile)]
-        storages += [Storage(t.data_ptr(), t.numel(), "scratch memory") for t in (scratch, profile)]
+        program = self._simulation.begin(self._src, metadata, program, (x, y, z))
+        flat = list(_flat(self._names, self._kinds, given))
+        storages = self._simulation.storages([(name, value) for name, kind, value in flat if kind.startswith("*")])
+        sizes = (metadata.global_scratch_size, metadata.profile_scratch_size)
+        scratch = [ctypes.create_string_buffer(x * y * z * int(size) + 256) for size in sizes]
+        hidden = [("scratch", "*i8", (ctypes.addressof(s) + 255) & ~255) for s in scratch]
+        storages += [Storage(ctypes.addressof(s), len(s), "scratch memory") for s in scratch]
         (entry,) = program.entries.values()
         values = [*flat, *hidden][: len(entry.parameters)]
         if len(values) < len(entry.parameters):

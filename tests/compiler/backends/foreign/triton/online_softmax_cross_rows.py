@@ -27,7 +27,8 @@ def softmax_rows(x_ptr, y_ptr, lse_ptr, stride, n, scale, BLOCK: tl.constexpr):
     start = 0
     while start < n:
         offs = start + tl.arange(0, BLOCK)
-        x = tl.load(x_ptr + offs, mask=offs < n, other=-1.0e38) * scale
+        # A sentinel that is scaled first is not the same in a product alone and in a fused multiply-add.
+        x = tl.where(offs < n, tl.load(x_ptr + offs, mask=offs < n) * scale, -1.0e38)
         m, s = tl.reduce((x, tl.full([BLOCK], 1.0, tl.float32)), 0, combine)
         top, total = combine(top, total, m, s)
         start += BLOCK

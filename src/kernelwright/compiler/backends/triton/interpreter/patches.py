@@ -170,7 +170,7 @@ def _patch_launch() -> None:
         ranges = [found for name, value in bound.arguments.items() for found in _ranges(name, value)]
         RECORD.count += 1
         if len(RECORD.launches) < MOST_LAUNCHES:
-            RECORD.launches.append(Launched(self, _plain(args), _plain_names(kwargs), size, RECORD.others))
+            RECORD.launches.append(Launched(self, plain(args), plain_names(kwargs), size, RECORD.others))
         MEMORY.open(ranges, trusting="pointer_type" in inspect.getsource(self.fn))
         try:
             with np.errstate(all="ignore"):
@@ -235,19 +235,20 @@ class Pointer:
     strides: tuple[int, ...]
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """An argument without the tensors' memory."""
     if isinstance(value, _descriptor.TensorDescriptor):
         return value
     if isinstance(value, tuple | list):
-        return type(value)(map(_plain, value)) if type(value) in (tuple, list) else value
+        return type(value)(map(plain, value)) if type(value) in (tuple, list) else value
     if hasattr(value, "untyped_storage"):
         return Pointer(value.dtype, tuple(value.shape), tuple(value.stride()))
     return value
 
 
-def _plain_names(kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _plain(value) for name, value in kwargs.items()}
+def plain_names(kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The same of arguments by name."""
+    return {name: plain(value) for name, value in kwargs.items()}
 
 
 def _patch_dot() -> None:
