@@ -88,7 +88,11 @@ class Executed(Simulation):
         key = (id(src), grid)
         if key not in self.seen and len(self.seen) < MOST_DISTINCT:
             self._kept.append(src)
-            self.seen[key] = Launched(launch.function, launch.args, launch.kwargs, grid, self.others or ()), program.text, metadata
+            self.seen[key] = (
+                Launched(launch.function, launch.args, launch.kwargs, grid, self.others or ()),
+                program.text,
+                metadata,
+            )
         self._begun = time.monotonic()
         if self.check:
             return program
@@ -184,7 +188,11 @@ def compile_for(target: Mapping[str, Any]) -> Mapping[str, Any]:
 def _figures(target: Mapping[str, Any]) -> Mapping[str, Any]:
     """What was executed is what is assembled; for another architecture everything is compiled again."""
     seen = list(machine().seen.values())
-    if target["kind"] == "cuda" and target["arch"] == machine().target.arch and all(ptx in machine().assembled for _, ptx, _ in seen):
+    if (
+        target["kind"] == "cuda"
+        and target["arch"] == machine().target.arch
+        and all(ptx in machine().assembled for _, ptx, _ in seen)
+    ):
         kernels = [aot.figures_of(metadata, {"cubin": _assembled(launch, ptx)}, launch) for launch, ptx, metadata in seen]
         return {"compiler": f"triton {triton.__version__}", "kernels": kernels[: aot.MOST_DISTINCT]}
     execute, executing = CUDABackend.make_cubin, triton.runtime.driver.active

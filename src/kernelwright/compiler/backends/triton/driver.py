@@ -13,7 +13,6 @@ import torch
 
 from kernelwright.compiler.offdevice.cuda_api import capability
 
-
 _numbers = itertools.count(1)
 
 
