@@ -10,7 +10,9 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 5. `program`    the graph as it runs then: pieces and eager operators in order; what was decided is kept for the next process
 6. `by_size`    a graph with symbolic sizes: programs for those that keep coming
 7. `explain`    what became of each graph, as a table
-8. `packages/`   a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
+8. `optimization` a whole program ahead of time: profiled, tried from its dearest parts on, accepted if faster end to end; `patch`
+9. `networks/`   `kernelwright bench networks`
+10. `packages/`  a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
 
 Nothing of torch's global state changes, and every refusal ends with eager.
 """
@@ -20,7 +22,14 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_OFFERED = {"explain": "explanation", "Explanation": "explanation", "wait": "backend", "export": "packages"}
+_OFFERED = {
+    "optimize": "optimization",
+    "Optimized": "optimization",
+    "explain": "explanation",
+    "Explanation": "explanation",
+    "wait": "backend",
+    "export": "packages",
+}
 """name → file of this folder; imported when first asked for, because they need torch."""
 
 

@@ -6,7 +6,7 @@ Dynamo's own graph runs eagerly: so does a graph that needs gradients. One with 
 coming (`by_size`).
 
 Options of `torch.compile(…, options={…})`: `background` (True: eager serves until the pieces are there), `budget` (seconds for preparing
-a graph, 300), `race` (False: what is right is used, however fast).
+a graph, 300), `race` (False: what is right is used, however fast), `designs` (how many designs of a piece are built and raced, 1).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kernelwright.api.race import race
 from kernelwright.core.errors import ConfigError
 from kernelwright.core.folders import cache_folder
 
-OPTIONS = {"background": False, "budget": 300.0, "race": True}
+OPTIONS = {"background": False, "budget": 300.0, "race": True, "designs": 1}
 _forked = False
 _threads: list[threading.Thread] = []
 
@@ -76,7 +76,8 @@ def _compiled(graph: GraphModule, inputs: Sequence[Any], chosen: dict[str, Any],
         context = torch._guards.TracingContext.try_get()
         metadata = context.fw_metadata if context is not None else None
         mutated.append(metadata is None or any(i.mutates_data or i.mutates_metadata for i in metadata.input_info))
-        program.append(Program(functional, record, budget=float(chosen["budget"]), raced=bool(chosen["race"])))
+        raced, designs = bool(chosen["race"]), int(chosen["designs"])
+        program.append(Program(functional, record, budget=float(chosen["budget"]), raced=raced, designs=designs))
         return program[0]
 
     def training(*_: Any) -> Any:

@@ -62,7 +62,7 @@ def complaint(graph: Function, inputs: Sequence[Any], native: Sequence[Any], rec
 
 
 def _wide(graph: Function, inputs: Sequence[Any], native: Sequence[Any], noise: float = 0.0, seed: int = 0) -> list[Any]:
-    """The graph's results in fp64; eager's own where it refuses."""
+    """The graph's results in fp64; eager's own where an operator refuses that."""
     dice = torch.Generator().manual_seed(seed)
     floats = [float(torch.finfo(t.dtype).eps) for t in inputs if isinstance(t, torch.Tensor) and t.is_floating_point()]
     given = [noisy(widened(t), noise, dice, False) if isinstance(t, torch.Tensor) else t for t in inputs]
@@ -70,8 +70,14 @@ def _wide(graph: Function, inputs: Sequence[Any], native: Sequence[Any], noise: 
         with torch.no_grad(), Widen(min(floats, default=float(torch.finfo(torch.float32).eps))):
             result = tensors(_run(graph)(*given))
     except (RuntimeError, NotImplementedError, ValueError):
+        if noise:  # an operator that knows no fp64: what the noise does is then seen in the dtype that came
+            native = tensors(_run(graph)(*(_narrowed(w, t) for w, t in zip(given, inputs, strict=True))))
         return [t.double() if isinstance(t, torch.Tensor) and t.is_floating_point() else t for t in native]
     return result
+
+
+def _narrowed(wide: Any, own: Any) -> Any:
+    return wide.to(own.dtype) if isinstance(own, torch.Tensor) else own
 
 
 def _reach(graph: Function, inputs: Sequence[Any]) -> int:

@@ -15,7 +15,8 @@ from typing import Any
 
 @dataclass
 class Row:
-    """One distinct piece of a graph: its operators, whether ours is used, its gain over eager, eager's seconds, why not, how often."""
+    """One distinct piece of a graph: its operators, whether ours is used, its gain over eager, eager's seconds, why not, how often, and
+    its share of the graph's time."""
 
     operators: str
     used: bool
@@ -23,6 +24,7 @@ class Row:
     eager: float
     why: str
     times: int
+    share: float = 0.0
 
 
 @dataclass
@@ -40,6 +42,9 @@ class Record:
     why: str = ""
     seconds: float = 0.0
     """What preparing took."""
+    before: dict[str, float] = field(default_factory=dict, repr=False)
+    after: dict[str, float] = field(default_factory=dict, repr=False)
+    """Seconds by operator, in eager and with our pieces."""
     keys: list[str] = field(default_factory=list, repr=False)
     """Identities of the pieces that are used."""
     tensors: list[weakref.ref[Any]] = field(default_factory=list, repr=False)
@@ -77,17 +82,16 @@ class Explanation:
     records: list[Record]
 
     def __str__(self) -> str:
-        lines = [("graph", "operators", "runs", "gain", "why not")]
+        lines = [("graph", "operators", "share", "runs", "gain", "why not")]
         for record in self.records:
             who = "kernelwright" if record.used else "eager"
-            lines.append((f"{record.number}", f"{record.operators} operators", who, _gain(record.gain), record.why))
+            lines.append((f"{record.number}", f"{record.operators} operators", "", who, _gain(record.gain), record.why))
             for row in record.rows:
-                times = f" x{row.times}" if row.times > 1 else ""
-                lines.append(
-                    ("", f"  {_short(row.operators)}{times}", "kernelwright" if row.used else "eager", _gain(row.gain), row.why)
-                )
-        widths = [max(len(line[k]) for line in lines) for k in range(4)]
-        return "\n".join("  ".join([*(line[k].ljust(widths[k]) for k in range(4)), line[4]]).rstrip() for line in lines)
+                named = f"  {_short(row.operators)}{f' x{row.times}' if row.times > 1 else ''}"
+                share = f"{row.share:.0%}" if row.share else ""
+                lines.append(("", named, share, "kernelwright" if row.used else "eager", _gain(row.gain), row.why))
+        widths = [max(len(line[k]) for line in lines) for k in range(5)]
+        return "\n".join("  ".join([*(line[k].ljust(widths[k]) for k in range(5)), line[5]]).rstrip() for line in lines)
 
     __repr__ = __str__
 

@@ -131,14 +131,14 @@ def identity(graph: GraphModule, inputs: Sequence[Any]) -> str:
     return libraries.digest(*lines, *kinds, torch.get_num_threads(), libraries.machine())
 
 
-def design(graph: GraphModule, inputs: Sequence[Any]) -> Library:
-    """The Designer's best guess as a C library."""
+def design(graph: GraphModule, inputs: Sequence[Any], count: int = 1) -> list[Library]:
+    """The Designer's best guesses as C libraries, the most promising first."""
     from kernelwright.compiler.backends.cpp.c_library import c_library
     from kernelwright.compiler.designer import design_module
 
     with torch.inference_mode(False):
-        designs = design_module(graph, [_plain(t) for t in inputs], name="piece", limit=1)
-        return c_library(designs[0].sketch, _SYMBOL)
+        designs = design_module(graph, [_plain(t) for t in inputs], name="piece", limit=count)
+        return [c_library(d.sketch, _SYMBOL) for d in designs[:count]]
 
 
 def _plain(tensor: Any) -> Any:

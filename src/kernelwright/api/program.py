@@ -22,6 +22,7 @@ from kernelwright.api.explanation import Record, Row
 from kernelwright.api.libraries import digest
 from kernelwright.api.partition import PRODUCTS, designable, draws, is_view, pieces, short_name, sides, single_views, values_of
 from kernelwright.api.piece import identity
+from kernelwright.api.shares import by_operator, node_seconds
 from kernelwright.api.trial import Finding, Trial
 from kernelwright.compiler.frontend.duplicates import merge_duplicates
 
@@ -74,10 +75,12 @@ class Program:
 
     _boxed_call = True
 
-    def __init__(self, graph: GraphModule, record: Record, *, budget: float = 300.0, raced: bool = True) -> None:
+    def __init__(
+        self, graph: GraphModule, record: Record, *, budget: float = 300.0, raced: bool = True, designs: int = 1
+    ) -> None:
         self.graph = graph
         self.record = record
-        self.budget, self.raced = budget, raced
+        self.budget, self.raced, self.designs = budget, raced, designs
         self.run: Callable[..., Any] = graph.forward
         self.ready = self.improved = False
         self.refusal = _unsuitable(graph)
@@ -105,7 +108,7 @@ class Program:
         merge_duplicates(source.graph)
         single_views(source)
         with ThreadPoolExecutor(max(1, (os.cpu_count() or 2))) as pool:
-            made = _Making(source, list(args), self.record, pool, started + self.budget, self.raced).make()
+            made = _Making(source, list(args), self.record, pool, started + self.budget, self.raced, self.designs).make()
         self.record.seconds = time.monotonic() - started
         if made is None:
             self.record.why = self.record.why or "no piece is faster than eager"
@@ -161,9 +164,19 @@ class _Making:
     """One preparation: the walks over a graph with its inputs."""
 
     def __init__(
-        self, source: GraphModule, args: list[Any], record: Record, pool: ThreadPoolExecutor, end: float, raced: bool
+        self,
+        source: GraphModule,
+        args: list[Any],
+        record: Record,
+        pool: ThreadPoolExecutor,
+        end: float,
+        raced: bool,
+        designs: int,
     ) -> None:
         self.source, self.args, self.record, self.pool, self.end, self.raced = source, args, record, pool, end, raced
+        self.designs = designs
+        self.seconds = node_seconds(source, args) if raced else {}
+        self.record.before = by_operator(self.seconds)
         self.trials: dict[str, Trial] = {}
         self.keys: dict[Extract, str] = {}
 
@@ -189,7 +202,11 @@ class _Making:
             banned |= more
         self.record.rows = self._table(extracts, alone)
         self.record.keys = [self.keys[e] for e in best]
-        return _assembled(self.source, best, order, self.trials, self.keys) if best else None
+        if not best:
+            return None
+        made = _assembled(self.source, best, order, self.trials, self.keys)
+        self.record.after = by_operator(node_seconds(made, self.args)) if self.raced else {}
+        return made
 
     def _alone(self, node: Node) -> Extract:
         """A product with the views that only it reads and the parts of its results."""
@@ -199,8 +216,8 @@ class _Making:
     def _try(self, extracts: list[Extract], least: float) -> None:
         """Designs and builds what is new, then one eager run of the graph on the way of which each new piece is judged."""
         due: dict[Extract, Trial] = {}
-        for extract in extracts:
-            trial = Trial.of(extract.module, extract.fakes, _strides(extract), raced=self.raced)
+        for extract in sorted(extracts, key=self._taken, reverse=True):  # the dearest first: the time may end
+            trial = Trial.of(extract.module, extract.fakes, _strides(extract), raced=self.raced, designs=self.designs)
             known = self.trials.setdefault(trial.key, trial)
             self.keys[extract] = trial.key
             if known is trial and trial.finding is None:
@@ -214,6 +231,10 @@ class _Making:
             trial.wait()  # compilers beside a race would be the load that it must not be run under
         if due:
             _Walk(self.source, [e for e in extracts if e in due], due, least).run(*self.args)
+
+    def _taken(self, extract: Extract) -> float:
+        """Eager's seconds for a piece."""
+        return sum(self.seconds.get(n, 0.0) for n in extract.nodes)
 
     def _finding(self, extract: Extract) -> Finding:
         found = self.trials[self.keys[extract]].finding
@@ -239,14 +260,17 @@ class _Making:
 
     def _table(self, extracts: list[Extract], alone: dict[Node, Extract]) -> list[Row]:
         rows: dict[str, Row] = {}
+        whole = sum(self.seconds.values()) or 1.0
         inside = {n for e in extracts if self._wins(e) for n in e.nodes}
         for extract in [*extracts, *(e for n, e in alone.items() if n not in inside)]:
             key, finding = self.keys[extract], self._finding(extract)
             if key in rows:
                 rows[key].times += 1
+                rows[key].share += self._taken(extract) / whole
             else:
-                rows[key] = Row(extract.operators, self._wins(extract), finding.gain, finding.eager, finding.why, 1)
-        return list(rows.values())
+                share = self._taken(extract) / whole
+                rows[key] = Row(extract.operators, self._wins(extract), finding.gain, finding.eager, finding.why, 1, share)
+        return sorted(rows.values(), key=lambda row: -row.share)
 
 
 def _strides(extract: Extract) -> list[tuple[int, ...] | None]:

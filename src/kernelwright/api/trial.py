@@ -58,20 +58,28 @@ class Trial:
     strides: list[tuple[int, ...] | None] = field(default_factory=list)
     doubted: Finding | None = None
     """What was found on a busy machine; it holds where a new race is no better."""
-    _built: Future[Recipe] | None = None
+    designs: int = 1
+    """How many designs are built and raced."""
+    _built: list[Future[Recipe]] = field(default_factory=list)
     _began: float = 0.0
 
     @classmethod
     def of(
-        cls, graph: GraphModule, inputs: Sequence[Any], strides: list[tuple[int, ...] | None], *, raced: bool = True
+        cls,
+        graph: GraphModule,
+        inputs: Sequence[Any],
+        strides: list[tuple[int, ...] | None],
+        *,
+        raced: bool = True,
+        designs: int = 1,
     ) -> Trial:
         """A trial, already decided where a process of this machine has left its finding. One that is not `raced` is used if right.
         `strides` has those of results that the caller of the whole graph sees, where they are not row-major."""
-        key = libraries.digest(identity(graph, inputs), strides, raced)
+        key = libraries.digest(identity(graph, inputs), strides, raced, *([designs] if designs > 1 else []))
         found = _read(key)
         if found is not None and not found.quiet and found.recipe is not None and quiet_now():
-            return cls(graph, key, None, raced=raced, strides=strides, doubted=found)
-        return cls(graph, key, found, raced=raced, strides=strides)
+            return cls(graph, key, None, raced=raced, strides=strides, doubted=found, designs=designs)
+        return cls(graph, key, found, raced=raced, strides=strides, designs=designs)
 
     def begin(self, inputs: Sequence[Any], pool: ThreadPoolExecutor) -> None:
         """Designs now and builds beside; only shapes of the inputs matter."""
@@ -79,18 +87,17 @@ class Trial:
         if self.doubted is not None:
             return
         try:
-            library = design(self.graph, inputs)
+            made = design(self.graph, inputs, self.designs)
         except KernelwrightError as error:
             self._settle(Finding(False, why=str(error), operator=getattr(error, "operator", "")))
         except (RecursionError, AssertionError, ValueError, TypeError, KeyError, IndexError, ArithmeticError) as error:
             self._settle(Finding(False, why=f"the designer failed: {type(error).__name__}: {str(error)[:120]}"))
         else:
-            self._built = pool.submit(build, library)
+            self._built = [pool.submit(build, library) for library in made]
 
     def wait(self) -> None:
-        """Until the build is over, however it ends."""
-        if self._built is not None:
-            wait([self._built])
+        """Until the builds are over, however they end."""
+        wait(self._built)
 
     def judge(self, inputs: Sequence[Any], *, least: float = 1.0) -> Finding:
         """Held against eager and raced on these inputs. Used where it is faster beyond doubt; `least` below 1 lets in what may lose a
@@ -115,9 +122,12 @@ class Trial:
             assert self.doubted.recipe is not None
             found = self._raced(inputs, least, self.doubted.recipe)
             return found if found.quiet else self.doubted
-        assert self._built is not None
+        tried = [self._one(built, inputs, least) for built in self._built]
+        return max(tried, key=lambda f: (f.used, f.gain))
+
+    def _one(self, built: Future[Recipe], inputs: Sequence[Any], least: float) -> Finding:
         try:
-            recipe = self._built.result()
+            recipe = built.result()
         except (libraries.BuildFailed, KernelwrightError) as error:
             return Finding(False, why=f"the build failed: {str(error)[:200]}")
         piece, eager = Piece(recipe, self.strides), self.graph.forward

@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "tune": ("tune", "tune_command", "Search for a faster variant of a kernel, within a budget."),
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
+    "optimize": ("programs.optimize", "optimize_command", "Make a whole model faster, or leave it as it is."),
     "run": ("run", "run_command", "Run a Triton program on the CPU as compiled for a GPU; check it for errors."),
     "profile": ("profile.command", "profile_command", "Profile a kernel on a GPU that is not here: counted and predicted."),
     "task": ("task", "task_command", "Describe and check a task."),

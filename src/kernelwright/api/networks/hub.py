@@ -15,17 +15,20 @@ PROMPT = 100
 
 
 class Only(nn.Module):
-    """A model of `transformers` with tensors in and one tensor out. `cache` is changed in place by each call."""
+    """A model of `transformers` with tensors in and one tensor out. A `cache` is
+    changed in place by each call; its tensors are the last inputs."""
 
     def __init__(self, model: nn.Module, names: tuple[str, ...], result: str, cache: Any = None, **fixed: Any) -> None:
         super().__init__()
         self.model, self.names, self.result, self.cache, self.fixed = model, names, result, cache, fixed
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        given = dict(zip(self.names, inputs, strict=True)) | self.fixed
+        count = len(self.names)
+        given = dict(zip(self.names, inputs[:count], strict=True)) | self.fixed
         if self.cache is not None:
-            for layer in self.cache.layers:  # back to where the prompt ended: each call does the same
-                layer.cumulative_length.fill_(PROMPT)
+            for place, layer in enumerate(self.cache.layers):
+                layer.keys, layer.values = inputs[count + 2 * place : count + 2 * place + 2]
+                layer.cumulative_length.fill_(PROMPT)  # back to where the prompt ended: each call does the same
             given |= {"past_key_values": self.cache, "use_cache": True}
         found: torch.Tensor = getattr(self.model(**given), self.result)
         return found
@@ -60,7 +63,8 @@ def _decoding(model: nn.Module, config: Any, batch: int) -> tuple[nn.Module, tup
     with torch.no_grad():
         model(input_ids=_words(batch, PROMPT), past_key_values=cache, use_cache=True)
     step = Only(model, ("input_ids", "position_ids"), "logits", cache)
-    return step, (_words(batch, 1), torch.full((batch, 1), PROMPT))
+    held = [t for layer in cache.layers for t in (layer.keys, layer.values)]
+    return step, (_words(batch, 1), torch.full((batch, 1), PROMPT), *held)
 
 
 def llama(batch: int) -> tuple[nn.Module, tuple[Any, ...]]:

@@ -29,15 +29,13 @@ from kernelwright.compiler.hardware import DEFAULT_TARGET
 from kernelwright.compiler.lift.launches import Seen
 from kernelwright.compiler.lift.tracing import MODULE, Tracer
 from kernelwright.core.dtypes import DType
-from kernelwright.core.errors import CannotLift, KernelwrightError
+from kernelwright.core.errors import CannotLift, ConfigError, KernelwrightError
 from kernelwright.core.task import Task
+from kernelwright.core.task.inputs import drawn
 from kernelwright.core.task.load import load_task, seed_everything
-from kernelwright.sketch.interpret.operations import TORCH_DTYPE
 from kernelwright.sketch.print import to_source
 from kernelwright.target import Target
 from kernelwright.workers import sandbox
-
-_TENSOR = re.compile(r"(\w+)\[([\d\s,]*)\](?:\s*<\s*(\d+))?")
 
 
 def main() -> None:
@@ -285,22 +283,10 @@ def _own_inputs(call: Any, given: list[Any], tracer: Tracer) -> None:
 
 
 def _from_text(text: str) -> list[Any]:
-    """`"f32[128,512], i64[16], 3, 0.5"` as tensors and numbers."""
-    seed_everything(1)
-    found: list[Any] = []
-    for item in re.findall(r"\w+\[[\d\s,]*\](?:\s*<\s*\d+)?|\([^)]*\)|[^,\s]+", text):
-        shaped = _TENSOR.fullmatch(item)
-        if shaped is None:
-            found.append(ast.literal_eval(item))
-            continue
-        if shaped[1] not in DType.__members__:
-            raise CannotLift(f"unknown dtype {shaped[1]} in the inputs; known are {', '.join(DType.__members__)}")
-        shape = [int(extent) for extent in shaped[2].split(",") if extent.strip()]
-        kind = TORCH_DTYPE[DType(shaped[1])]
-        found.append(
-            torch.randn(shape).to(kind) if kind.is_floating_point else torch.randint(0, int(shaped[3] or 2), shape).to(kind)
-        )
-    return found
+    try:
+        return drawn(text)
+    except ConfigError as error:
+        raise CannotLift(str(error)) from None
 
 
 if __name__ == "__main__":
