@@ -35,6 +35,8 @@ class Row:
     sizes: Mapping[str, int] = field(default_factory=dict)
     layers: str = ""
     dyn: tuple[Mapping[str, int], ...] = ()
+    dynamic: str = ""
+    """What varies from call to call, as `get_dynamic` says it."""
 
 
 def at(**sizes: tuple[int, ...]) -> tuple[Mapping[str, int], ...]:
@@ -99,4 +101,5 @@ def functions(row: Row) -> list[str]:
         + "".join(f"        {call},\n" for call in calls)
         + "    ]"
     )
-    return [make, "def get_inputs():\n    return make_inputs()", dyn, init]
+    varying = [f'def get_dynamic():\n    return "{row.dynamic}"'] if row.dynamic else []
+    return [make, "def get_inputs():\n    return make_inputs()", dyn, *varying, init]

@@ -1,11 +1,13 @@
 """Suite `shapes`: operators and chains of language, recommendation and vision models, each at four to eight sizes, some of them prime,
 some large: what a serving program calls with another batch or length every time.
 
-In: nothing. Out: `ROWS`. Each task lists its sizes in `get_inputs_dyn_list`; with `--dynamic listed` all that differs in them varies,
-and one kernel has to serve every size.
+In: nothing. Out: `ROWS`. Each task lists its sizes in `get_inputs_dyn_list` and says in `get_dynamic` that all which differs in them
+varies: one kernel has to serve every size.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from kernelwright.suites.row import Row, at
 from kernelwright.suites.shapes_images import IMAGES
@@ -186,6 +188,7 @@ return (torch.softmax(scores, -1).unsqueeze(-1) * history).sum(1)
         "self.table = nn.Embedding(1000, 16)", BATCH),
 )  # fmt: skip
 
-ROWS = (
-    *NORMS, *MAPS, *ROTARY, *SOFTMAXES, *ATTENTION, *PRODUCTS, *TABLES, *RECOMMENDATION, *IMAGES,
-)  # fmt: skip
+ROWS = tuple(
+    replace(row, dynamic="listed")
+    for row in (*NORMS, *MAPS, *ROTARY, *SOFTMAXES, *ATTENTION, *PRODUCTS, *TABLES, *RECOMMENDATION, *IMAGES)
+)

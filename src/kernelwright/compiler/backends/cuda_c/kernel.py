@@ -38,6 +38,7 @@ FLAT_ELEMENTS = 1024
 _WORDS = """
 threads blocks grid block scratch scratch_of_block meeting meeting_point total part first last from to rank mine theirs before
 e f g o half row_block column_block sum left right tx ty row0 column0 k0 i j x0 y0 min max warpSize element at deep FUNCTION rest
+HOST_FUNCTION
 """
 """C names of the generated code itself, and of CUDA, that no tile may have."""
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from kernelwright.compiler.lower.prelude import needed, sections_of
 
 _SAME = "exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc erfinv lgamma"
-_FUNCTION = "#define FUNCTION static __device__ __forceinline__\n"
+_FUNCTION = (
+    "#define FUNCTION static __device__ __forceinline__\n"
+    "#define HOST_FUNCTION static __host__ __device__ __forceinline__\n"  # sizes that vary are reckoned with on both sides
+)
 
 
 @cache

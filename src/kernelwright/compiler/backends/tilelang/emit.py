@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from kernelwright.compiler.backends.tilelang.kernel import Launch, launches
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
+from kernelwright.compiler.lower.module_file.values import extents
 from kernelwright.sketch import nodes
 from kernelwright.target import Capabilities
 
@@ -22,8 +23,9 @@ def lower(
         root = {t.name: t.source if t.role == "view" else t.name for t in each.tensors}
         for launch in launches(each, step, taken):
             functions.append(launch.text)
-            names = tuple(dict.fromkeys(root[name] for name, _ in launch.tensors))
-            yield Call((_call(each, launch),), names, launch.once)
+            names = tuple(dict.fromkeys(root[name] for name in launch.tensors))
+            blocks = "" if launch.grid.constant is not None else str(launch.grid)
+            yield Call((_call(each, launch),), names, launch.once, blocks)
 
     programs = programs_of((sketch, *shapes), calls)
     body = "\n\n".join(functions)
@@ -36,8 +38,11 @@ def _call(sketch: nodes.Sketch, launch: Launch) -> str:
     twins = contiguous(sketch)
     tensors = {tensor.name: tensor for tensor in sketch.tensors}
     given = []
-    for name, shape in launch.tensors:
-        view = tensors[name].role == "view"
-        text = twins[tensors[name].source if view else name]
-        given.append(f"{text}.view({shape or (1,)})" if view or not shape else text)
-    return f"{launch.name}()({', '.join(given)})"
+    for name in launch.tensors:
+        tensor = tensors[name]
+        view = tensor.role == "view"
+        text = twins[tensor.source if view else name]
+        given.append(
+            f"{text}.view({extents(sketch, tensor) if tensor.shape else '(1,)'})" if view or not tensor.shape else text
+        )
+    return f"{launch.name}({', '.join(launch.fitted)})({', '.join([*given, *launch.sizes])})"

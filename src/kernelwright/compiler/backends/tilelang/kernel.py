@@ -1,12 +1,14 @@
 """From one kernel of a sketch to TileLang kernels and how they are launched.
 
-In: a `nodes.Kernel` and its sketch. Out: `Launch`es in order: the text of a `@tilelang.jit` function without arguments, and the tensors
-that its kernel takes. Loops become grids, and tiles are cut, as in all tile programs (compiler/lower/tile_programs).
+In: a `nodes.Kernel` and its sketch. Out: `Launch`es in order: the text of a `@tilelang.jit` function, and what its kernel takes. The
+function has no arguments but the sizes of blocks that are fitted to an extent. Sizes that vary are symbols in the shapes of tensors;
+those that no shape is are arguments of the kernel. Loops become grids, and tiles are cut, as in all tile programs
+(compiler/lower/tile_programs).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kernelwright.compiler.backends.tilelang.lines import ElementWriter
@@ -15,10 +17,10 @@ from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.compiler.lower.tile_programs.elements import TensorPlace
 from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
 from kernelwright.compiler.lower.tile_programs.lines import Name
-from kernelwright.compiler.lower.tile_programs.plan import Plan
+from kernelwright.compiler.lower.tile_programs.plan import Dim, Plan
 from kernelwright.compiler.lower.tile_values import Block, Carried, LoopEffect, Value
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import Ranges
+from kernelwright.sketch.index import Poly, Ranges, poly
 
 THREADS = 128
 CORE = 32
@@ -27,12 +29,15 @@ CORE = 32
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel: its maker, and the tensors it takes with the shapes it sees them under."""
+    """One kernel: its maker with the blocks it is made for (as Python), the tensors and sizes it takes, how many blocks there are."""
 
     name: str
     text: str
-    tensors: tuple[tuple[str, tuple[int, ...]], ...]
+    tensors: tuple[str, ...]
     once: bool
+    grid: Poly
+    sizes: tuple[str, ...] = ()
+    fitted: tuple[str, ...] = ()
 
 
 def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str]) -> list[Launch]:
@@ -49,26 +54,45 @@ class _Build(LaunchBuilder):
             if name in plan.of and plan.of[name].size < CORE:
                 plan.of[name].size = CORE
         block = self._written(plan, lanes)
-        grid = 1
-        for trips in self.factors(plan, lanes).values():
-            grid *= trips
+        grid = self.blocks(self.factors(plan, lanes))
         name = self.name()
         tensors = self._tensors()
-        sizes = block.out.constants
+        fixed = {key: str(dim.size) for key, dim in block.out.constants.items() if not dim.fitted}
+        fitted = {key: _fitted(dim) for key, dim in block.out.constants.items() if dim.fitted}
+        shapes, symbols = self._shapes([place for _, place in tensors])
+        given = tuple(size for size in self.examples if size not in symbols)
         heads = ", ".join(
-            f'{place.pointer}: T.Tensor({_tuple(place.shape)}, "{place.dtype.torch_name}")' for _, place in tensors
+            [
+                *(
+                    f'{place.pointer}: T.Tensor({_tuple(shape)}, "{place.dtype.torch_name}")'
+                    for (_, place), shape in zip(tensors, shapes, strict=True)
+                ),
+                *(f"{size}: T.int32" for size in given),
+            ]
         )
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
-        constants = f"    {', '.join(sizes)} = {', '.join(map(str, sizes.values()))}\n" if sizes else ""
+        constants = f"    {', '.join(fixed)} = {', '.join(fixed.values())}\n" if fixed else ""
+        constants += "".join(f'    {symbol} = T.dynamic("{symbol}")\n' for symbol in symbols)
         body = [
             *(f"            {line}" for line in block.out.allocations),
             *(block.out.frames[0].lines or ["            pass"]),
         ]
         text = (
-            f"@tilelang.jit\ndef {name}():\n{doc}{constants}\n    @T.prim_func\n    def main({heads}):\n"
-            f"        with T.Kernel({grid}, threads={THREADS}) as pid:\n" + "\n".join(body) + "\n\n    return main\n"
+            f"@tilelang.jit\ndef {name}({', '.join(fitted)}):\n{doc}{constants}\n    @T.prim_func\n    def main({heads}):\n"
+            f"        with T.Kernel({block.out.place(grid, ())}, threads={THREADS}) as pid:\n"
+            + "\n".join(body)
+            + "\n\n    return main\n"
         )
-        return Launch(name, text, tuple((tensor, place.shape) for tensor, place in tensors), self.kernel.once)
+        names = tuple(tensor for tensor, _ in tensors)
+        return Launch(name, text, names, self.kernel.once, grid, given, tuple(fitted.values()))
+
+    def _shapes(self, places: Sequence[TensorPlace]) -> tuple[list[list[str]], tuple[str, ...]]:
+        """The shapes of tensors as texts, and their symbols: sizes, or names for extents that are made of several."""
+        symbols: dict[str, str] = {}
+        for extent in dict.fromkeys(extent for place in places for extent in place.shape if isinstance(extent, Poly)):
+            size = isinstance(extent.atom, str)
+            symbols[str(extent)] = str(extent) if size else f"extent_{sum(not s.isidentifier() for s in symbols) + 1}"
+        return [[symbols.get(str(extent), str(extent)) for extent in place.shape] for place in places], tuple(symbols.values())
 
     def _tensors(self) -> list[tuple[str, TensorPlace]]:
         mentioned = [node for node in walk(self.inner) if isinstance(node, nodes.Load | nodes.Store)]
@@ -88,17 +112,18 @@ class _Build(LaunchBuilder):
         out = block.out
         out.taken |= {place.pointer for place in self.places.values()}
         starts: dict[str, str] = {}
+        self.add_sizes(out)
         factors = self.factors(plan, lanes)
-        below = 1
+        below = poly(1)
         for number, (key, trips) in enumerate(reversed(factors.items())):
-            quotient = "pid" if below == 1 else f"pid // {below}"
-            text = quotient if number == len(factors) - 1 else f"{quotient} % {trips}"
+            quotient = "pid" if below.constant == 1 else out.divided("//", "pid", below)
+            text = quotient if number == len(factors) - 1 else out.divided("%", quotient, poly(trips))
             if text == "pid":
                 starts[key] = "pid"
             else:
                 starts[key] = out.fresh(f"pid_{key}" if key in self.ranges.known else f"pid_{out.label(key)}")
                 out.line(f"{starts[key]} = {text}")
-            below *= trips
+            below = below * trips
         block.starts = starts
         for loop in self.loops:
             step, start = loop.step.constant, out.place(loop.start, ())
@@ -118,8 +143,13 @@ class _Build(LaunchBuilder):
         return block
 
 
-def _tuple(shape: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, shape or (1,)))}{',' if len(shape) < 2 else ''})"
+def _tuple(shape: Sequence[str]) -> str:
+    return f"({', '.join(shape or ['1'])}{',' if len(shape) < 2 else ''})"
+
+
+def _fitted(dim: Dim) -> str:
+    """A block's size that is fitted to its extent, as Python: the next power of two."""
+    return f"1 << (max({dim.extent}, {dim.least}) - 1).bit_length()"
 
 
 def _in_place(block: Block) -> dict[int, tuple[int, ...]]:

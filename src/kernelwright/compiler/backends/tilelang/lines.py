@@ -51,8 +51,20 @@ class ElementWriter(Writer):
     def quotient(self, atom: Opaque) -> Expr:
         whole = Poly((((atom,), 1),))
         left, right = self.place(atom.left, ()), self.place(atom.right, ())
-        text = f"T.{atom.op}({left}, {right})" if atom.op in ("min", "max") else f"(({left}) {atom.op} ({right}))"
+        if atom.op in ("min", "max"):
+            text = f"T.{atom.op}({left}, {right})"
+        elif self.ranges.nonnegative(atom.left):
+            text = self.divided(atom.op, left, atom.right)
+        else:
+            text = f"(({left}) {atom.op} ({right}))"
         return Expr(text, self.dims_of(whole), DType.i32, self.depth)
+
+    def divided(self, op: str, left: str, right: Poly) -> str:
+        """A quotient or remainder of what is not negative. TileLang asks for the sign of a divisor that it does not know, thirty
+        operations long, where it is to round down."""
+        if right.constant is None:
+            return f"T.trunc{'div' if op == '//' else 'mod'}({left}, {self.place(right, ())})"
+        return f"(({left}) {op} {right.constant})" if not left.isidentifier() else f"({left} {op} {right.constant})"
 
     def close_around(self, dims: tuple[str, ...]) -> None:
         """Ends a frame of element statements: a parallel loop over its dimensions, or nothing around a single element."""

@@ -59,7 +59,7 @@ class Program(Elements):
         for name in dims:
             dim, label = self.out.dims[name], self.out.label(name)
             step = self.out.fresh(f"{label}_step")
-            heads.append(f"for {step} in T.serial({dim.steps}):")
+            heads.append(f"for {step} in T.serial({self.out.place(poly(dim.steps), ())}):")
             self.out.open()
             self.begins[name] = f"{step} * {self.out.size(name)}"
             self.out.names[name] = Name(f"({self.begins[name]} + {label})", (name,), self.out.depth)
@@ -303,7 +303,7 @@ class Program(Elements):
             if not exclusive:
                 return self.guarded(self.of(x, index), [own], start, value.dtype)
             shift = poly(own) + (1 if reverse else -1)
-            inside = poly(self.out.dims[own].extent - 2) - poly(own) if reverse else poly(own) - 1
+            inside = poly(self.out.dims[own].extent) - 2 - poly(own) if reverse else poly(own) - 1
             expr = self.of(x, (*index[:axis], shift, *index[axis + 1 :]))
             text = f"T.if_then_else({self.out.condition(inside, ())}, {expr.text}, {op_table.number(start, value.dtype)})"
             return self.guarded(Expr(text, dims, value.dtype, self.out.depth), [own], start, value.dtype)
@@ -369,7 +369,7 @@ class Program(Elements):
         self.out.open()
         before = f"({first}) | ({same} & ({other} < {label}))"
         self.fill(rank, dims, lambda: Expr(f"{rank}[{place}] + T.if_then_else({before}, 1, 0)", dims, DType.i32, 0))
-        self.out.close(f"for {other} in T.serial({self.out.dims[own].extent}):")
+        self.out.close(f"for {other} in T.serial({self.out.place(poly(self.out.dims[own].extent), ())}):")
         self.out.open()
         tests = self.guards([own])
         # Places beyond the end keep themselves. A store under a condition would be refused where the threads that make it are no

@@ -9,6 +9,7 @@ from kernelwright.compiler.backends.triton.kernel import Launch, launches
 from kernelwright.compiler.backends.triton.op_table import HELPERS
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
+from kernelwright.compiler.lower.module_file.values import python
 from kernelwright.sketch import nodes
 from kernelwright.target import Capabilities
 
@@ -29,7 +30,8 @@ def lower(
     def calls(each: nodes.Sketch, step: nodes.Kernel) -> Iterator[Call]:
         for launch in launches(each, step, taken):
             functions.append(launch.text)
-            yield Call((_call(each, launch),), launch.tensors, launch.once)
+            blocks = "" if launch.grid.constant is not None else str(launch.grid)
+            yield Call((_call(each, launch),), launch.tensors, launch.once, blocks)
 
     programs = programs_of((sketch, *shapes), calls)
     body = "\n\n".join(functions)
@@ -44,8 +46,17 @@ def _call(sketch: nodes.Sketch, launch: Launch) -> str:
     """The launch as a line of forward. An input that is also returned has a contiguous twin."""
     twins = contiguous(sketch)
     names = [twins[name] for name in launch.tensors]
-    given = [*names, *(f"{constant}={size}" for constant, size in launch.constants)]
+    given = [*names, *launch.sizes, *(f"{constant}={size}" for constant, size in launch.constants)]
+    if launch.sizes:
+        given.append(f"WIDE={_wide(sketch)}")
     return f"{launch.name}[({launch.grid},)]({', '.join(given)}, num_warps={launch.warps}, num_stages={launch.stages})"
+
+
+def _wide(sketch: nodes.Sketch) -> str:
+    """Whether a tensor has positions that 32 bits cannot hold, as Python."""
+    volumes = dict.fromkeys(" * ".join(python(extent, sketch) for extent in t.shape) or "1" for t in sketch.tensors)
+    varying = [volume for volume in volumes if not volume.replace(" * ", "").isdigit()]
+    return f"max({', '.join(varying)}) >= 2**31" if len(varying) > 1 else f"{varying[0]} >= 2**31" if varying else "False"
 
 
 def _helpers(body: str) -> str:

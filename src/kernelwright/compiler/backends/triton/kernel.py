@@ -12,23 +12,24 @@ from kernelwright.compiler.backends.triton.lines import TensorWriter
 from kernelwright.compiler.backends.triton.program import Program
 from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
 from kernelwright.compiler.lower.tile_programs.lines import Name
-from kernelwright.compiler.lower.tile_programs.plan import Plan
+from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan
 from kernelwright.sketch import nodes
-from kernelwright.sketch.index import Ranges
+from kernelwright.sketch.index import Poly, Ranges
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel function and its call."""
+    """One kernel function and its call. `sizes` are those that vary, `wide` where positions may need 64 bits at some of them."""
 
     name: str
     text: str
     tensors: tuple[str, ...]
-    grid: int
+    grid: Poly
     warps: int
     stages: int
     once: bool
-    constants: tuple[tuple[str, int], ...] = ()
+    sizes: tuple[str, ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
 
 
 def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str]) -> list[Launch]:
@@ -42,19 +43,19 @@ class _Build(LaunchBuilder):
     def launch(self) -> Launch:
         plan, lanes, _ = self.planned()
         body, largest, dots, constants = self._write(plan, lanes)
-        grid = 1
-        for trips in self.factors(plan, lanes).values():
-            grid *= trips
+        grid = self.blocks(self.factors(plan, lanes))
         name = self.name()
-        used = self.used()
-        parameters = [*(f"{tensor}_ptr" for tensor in used), *(f"{constant}: tl.constexpr" for constant in constants)]
+        used, sizes = self.used(), tuple(self.examples)
+        special = [*constants, *(["WIDE"] if sizes else [])]
+        parameters = [*(f"{tensor}_ptr" for tensor in used), *sizes, *(f"{constant}: tl.constexpr" for constant in special)]
         head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
         warps = 4 if largest <= 2048 else 8 if largest <= 8192 or dots else 16
         text = head + doc + "\n".join(body) + "\n"
-        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, tuple(constants.items()))
+        given = tuple((constant, _block(dim)) for constant, dim in constants.items())
+        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, sizes, given)
 
-    def _write(self, plan: Plan, lanes: dict[str, int]) -> tuple[list[str], int, bool, dict[str, int]]:
+    def _write(self, plan: Plan, lanes: dict[str, int]) -> tuple[list[str], int, bool, dict[str, Dim]]:
         program = Program(TensorWriter(Ranges(dict(self.ranges.known))), self.places)
         program.plan = plan
         program.shared_tensors = self.shared_tensors()
@@ -67,14 +68,20 @@ class _Build(LaunchBuilder):
         dots = any("tl.dot(" in line for line in body)
         return body, plan.largest * lanes_size, dots, program.out.constants
 
-    def _enter(self, program: Program, lanes: dict[str, int], factors: dict[str, int]) -> None:
+    def _enter(self, program: Program, lanes: dict[str, int], factors: dict[str, Extent]) -> None:
         """Program ids, parallel variables and lanes."""
         out = program.out
         out.taken |= {f"{name}_ptr" for name in self.places}
         starts: dict[str, str] = {}
-        wide = any(_volume(place.shape) >= 2**31 for place in self.places.values())
+        wide = any(
+            volume is not None and volume >= 2**31 for volume in (_volume(place.shape) for place in self.places.values())
+        )
+        self.add_sizes(out)
+        for name in self.examples:
+            out.line(f"{name} = tl.cast({name}, tl.int64 if WIDE else tl.int32)")
         if factors:
-            out.line(f"pid = tl.program_id(0){'.to(tl.int64)' if wide else ''}")
+            kind = ".to(tl.int64)" if wide else ".to(tl.int64 if WIDE else tl.int32)" if self.examples else ""
+            out.line(f"pid = tl.program_id(0){kind}")
             left = len(factors)
             for key, trips in reversed(factors.items()):
                 left -= 1
@@ -82,8 +89,9 @@ class _Build(LaunchBuilder):
                     starts[key] = "pid"
                     continue
                 starts[key] = out.fresh(f"pid_{key}" if key in self.ranges.known else f"pid_{out.label(key)}")
-                out.line(f"{starts[key]} = pid % {trips}")
-                out.line(f"pid = pid // {trips}")
+                count = str(trips) if isinstance(trips, int) else f"({out.place(trips, ())})"
+                out.line(f"{starts[key]} = pid % {count}")
+                out.line(f"pid = pid // {count}")
         for loop in self.loops:
             name = out.fresh(loop.var)
             if loop.var in lanes:
@@ -105,8 +113,16 @@ class _Build(LaunchBuilder):
         program.starts = starts
 
 
-def _volume(shape: tuple[int, ...]) -> int:
+def _volume(shape: tuple[Extent, ...]) -> int | None:
+    """Elements of a tensor; None where that varies."""
     total = 1
     for extent in shape:
+        if not isinstance(extent, int):
+            return None
         total *= extent
     return total
+
+
+def _block(dim: Dim) -> str:
+    """A block's size, as Python; one that is fitted to its extent is the next power of two."""
+    return f"triton.next_power_of_2(max({dim.extent}, {dim.least}))" if dim.fitted else str(dim.size)

@@ -39,7 +39,7 @@ class Registers(Elements):
             dim = self.out.dims[name]
             text, size = self.out.label(name), self.out.size(name)
             variable = self.out.fresh(f"{text}_start")
-            heads.append(f"for {variable} in range(0, {dim.extent}, {size}):")
+            heads.append(f"for {variable} in range(0, {self.out.place(poly(dim.extent), ())}, {size}):")
             self.out.open()
             self.out.line(f"{text} = {variable} + tl.arange(0, {size})")
             self.out.names[name] = Name(text, (name,), self.out.depth)
@@ -200,10 +200,10 @@ class Registers(Elements):
         own = axes[axis]
         if exclusive:
             # The neighbour, or at the end the element itself, which is replaced below: nothing outside is read.
-            last = poly(self.out.dims[own].extent - 1)
+            last = poly(self.out.dims[own].extent) - 1
             shift = combine("min", poly(own) + 1, last) if reverse else combine("max", poly(own) - 1, poly(0))
             expr = self.of(x, (*index[:axis], shift, *index[axis + 1 :]))
-            inside = poly(self.out.dims[own].extent - 2) - poly(own) if reverse else poly(own) - 1
+            inside = poly(self.out.dims[own].extent) - 2 - poly(own) if reverse else poly(own) - 1
             expr = self._chosen(expr, inside, start, value.dtype)
         else:
             expr = self.of(x, index)

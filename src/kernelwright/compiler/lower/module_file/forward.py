@@ -12,7 +12,8 @@ import math
 from typing import Any
 
 from kernelwright.compiler.lower.c_family.source import Entry, Source
-from kernelwright.compiler.lower.module_file.size_ranges import places, range_tests
+from kernelwright.compiler.lower.module_file.checks import check_method
+from kernelwright.compiler.lower.module_file.size_ranges import dynamic_sizes
 from kernelwright.compiler.lower.module_file.values import library_call, number, parameter, python, result, returned
 from kernelwright.compiler.lower.module_file.workspace import Layout, Lifetime, layout
 from kernelwright.sketch import nodes
@@ -69,7 +70,7 @@ def methods(sketch: nodes.Sketch, built: Source, prefix: str, holder: str = "sel
     used |= {base.get(t, t) for step in library_steps for t in (*step.inputs, *step.outputs)}
     once = [s for s in built.steps if isinstance(s, Entry) and s.once]
     once_made = {t for s in once for t in s.tensors if _role(sketch, t) in ("temp", "output")}
-    out = _check_method(sketch, inputs)
+    out = check_method(sketch, inputs)
     if once:
         out += _prepare_method(sketch, prefix, once, once_made, params, holder, device)
     return out + _forward_method(sketch, built, prefix, inputs, params, constants, used, once, once_made, holder, device)
@@ -77,46 +78,6 @@ def methods(sketch: nodes.Sketch, built: Source, prefix: str, holder: str = "sel
 
 def _role(sketch: nodes.Sketch, name: str) -> str:
     return next(t.role for t in sketch.tensors if t.name == name)
-
-
-def _check_method(sketch: nodes.Sketch, inputs: list[nodes.Tensor]) -> list[str]:
-    """Says clearly what does not fit; called again only when shapes or dtypes change."""
-    out = [f"    def _check(self, {', '.join(t.name for t in inputs)}):" if inputs else "    def _check(self):"]
-    out.append('        """Shapes and dtypes that this kernel was made for."""')
-    dynamic = {s.name for s in sketch.sizes if s.dynamic}
-    sizes = {s.name: s.value for s in sketch.sizes}
-    related: list[str] = []
-    for tensor in inputs:
-        tests = [f"{tensor.name}.dtype == torch.{tensor.dtype.torch_name}", f"{tensor.name}.dim() == {len(tensor.shape)}"]
-        shape = []
-        for axis, extent in enumerate(tensor.shape):
-            if symbols(extent) & dynamic:
-                said = python(extent, sketch)
-                shape.append(said.removeprefix("(").removesuffix(")"))
-                related.append(f"{tensor.name}.shape[{axis}] == {said}")
-            else:
-                fixed = number(extent, sizes)
-                shape.append(str(fixed))
-                tests.append(f"{tensor.name}.shape[{axis}] == {fixed}")
-        wanted = f"argument {tensor.source} must be a {tensor.dtype.torch_name} tensor of shape [{', '.join(shape)}]"
-        out += [f"        if not ({' and '.join(tests)}):"]
-        out += [f'            raise ValueError(f"{wanted}, not {{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}")']
-    return [*out, *_size_tests(sketch, inputs, related), "        return True", ""]
-
-
-def _size_tests(sketch: nodes.Sketch, inputs: list[nodes.Tensor], related: list[str]) -> list[str]:
-    """Lines that raise for sizes out of range, or that do not fit together."""
-    where = places(sketch)
-    out = [f"        {name} = {place.text}" for name, place in where.items()]
-    out += range_tests(sketch)
-    obvious = {f"{p.tensor.name}.shape[{p.axis}] == {name}" for name, p in where.items()}
-    tests = [test for test in related if test not in obvious]
-    if tests:
-        wanted = ", ".join(f"[{', '.join(python(e, sketch) for e in t.shape)}]" for t in inputs)
-        given = ", ".join(f"{{list({t.name}.shape)}}" for t in inputs)
-        out += [f"        if not ({' and '.join(tests)}):"]
-        out += [f'            raise ValueError(f"the inputs must have the shapes {wanted}, not {given}")']
-    return out
 
 
 def _prepare_method(
@@ -175,10 +136,7 @@ def _forward_method(
         if tensor.name in used:
             target = f"{tensor.name}_" if tensor.name in given_back else tensor.name
             out.append(f"        {target} = {tensor.name} if {tensor.name}.is_contiguous() else {tensor.name}.contiguous()")
-    where = places(sketch)
-    for size in sketch.sizes:
-        if size.dynamic:
-            out.append(f"        {size.name} = {where[size.name].text if size.name in where else size.value}")
+    out += [f"        {name} = {text}" for name, text in dynamic_sizes(sketch).items()]
     for tensor in params:
         if tensor.name in used:
             out.append(f"        {tensor.name} = {parameter(tensor)}")

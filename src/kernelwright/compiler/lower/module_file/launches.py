@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from kernelwright.compiler.language import State, constructor
+from kernelwright.compiler.lower.module_file.checks import check_method
+from kernelwright.compiler.lower.module_file.size_ranges import dynamic_sizes
 from kernelwright.compiler.lower.module_file.state import DECLARE, FLATTEN, HEAD, docstring, entries, shape, suffix
-from kernelwright.compiler.lower.module_file.values import input_shapes, library_call, parameter, result, returned
+from kernelwright.compiler.lower.module_file.values import extents, input_shapes, library_call, parameter, result, returned
 from kernelwright.sketch import nodes
 from kernelwright.sketch.print import to_source
 
@@ -29,11 +31,18 @@ _FORWARD = """
 
 @dataclass(frozen=True)
 class Call:
-    """Lines that launch one or more kernels; `tensors` are the names that they read or write."""
+    """Lines that launch one or more kernels; `tensors` are the names that they read or write. `blocks` is how many blocks there are, as
+    Python, where that varies with the sizes: a grid without blocks is not launched."""
 
     lines: tuple[str, ...]
     tensors: tuple[str, ...]
     once: bool = False
+    blocks: str = ""
+
+    @property
+    def guarded(self) -> list[str]:
+        """The lines as they stand in forward."""
+        return [f"if {self.blocks} > 0:", *(f"    {line}" for line in self.lines)] if self.blocks else [*self.lines]
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,8 @@ def _module(programs: Sequence[Program], declared: list[str]) -> str:
     out = [*HEAD, *declared]
     for number, program in enumerate(programs):
         out += _constants(program.sketch, suffix(number))
+        if _inputs(program.sketch):
+            out.append(f"        self._seen{suffix(number)} = None")
         if _once(program):
             out.append(f"        self._made{suffix(number)} = None")
     if len(programs) > 1:
@@ -94,6 +105,8 @@ def _module(programs: Sequence[Program], declared: list[str]) -> str:
             out.append(f"            {tuple(each[position] for position in positions)}: self._run{suffix(number)},")
         out.append("        }")
     for number, program in enumerate(programs):
+        if inputs := _inputs(program.sketch):
+            out += ["", *check_method(program.sketch, inputs, suffix(number))[:-1]]
         out += ["", *_run(program, suffix(number))]
     text = "\n".join(out) + "\n"
     if len(programs) > 1:
@@ -125,14 +138,14 @@ def _run(program: Program, suffix: str) -> list[str]:
     used = {name for step in program.steps for name in _names(sketch, step)}
     given_back = returned(sketch)
     out = [f"    def _run{suffix}(self, inputs):"]
-    inputs = [tensor for tensor in sketch.tensors if tensor.role == "input"]
-    for tensor in inputs:
-        out.append(f"        {tensor.name} = inputs[{tensor.source}]")
-        wanted, kind = shape(sketch, tensor), tensor.dtype.torch_name
-        out.append(f"        if {tensor.name}.shape != {wanted} or {tensor.name}.dtype != torch.{kind}:")
-        given = f"{{{tensor.name}.dtype}} {{list({tensor.name}.shape)}}"
-        text = f"argument {tensor.source} must be a {kind} tensor of shape {list(wanted)}, not {given}"
-        out.append(f'            raise ValueError(f"{text}")')
+    inputs = _inputs(sketch)
+    out += [f"        {tensor.name} = inputs[{tensor.source}]" for tensor in inputs]
+    if inputs:
+        out.append(f"        signature = ({', '.join(f'{t.name}.shape, {t.name}.dtype' for t in inputs)})")
+        out.append(f"        if signature != self._seen{suffix}:")
+        out.append(f"            self._check{suffix}({', '.join(t.name for t in inputs)})")
+        out.append(f"            self._seen{suffix} = signature")
+    out += [f"        {name} = {text}" for name, text in dynamic_sizes(sketch).items()]
     params = [
         tensor for tensor in sketch.tensors if tensor.role == "param" and (tensor.name in used or tensor.name in given_back)
     ]
@@ -156,7 +169,7 @@ def _run(program: Program, suffix: str) -> list[str]:
     for step in program.steps:
         if isinstance(step, Call):
             if not step.once:
-                out += [f"        {line}" for line in step.lines]
+                out += [f"        {line}" for line in step.guarded]
         else:
             out += library_call(sketch, step)
     out.append(f"        return {result(sketch)}")
@@ -175,14 +188,18 @@ def _prepared(sketch: nodes.Sketch, once: list[Call], made: set[str], params: li
         if tensor.name in made:
             out.append(f"            {tensor.name} = {_empty(sketch, tensor)}")
     for step in once:
-        out += [f"            {line}" for line in step.lines]
+        out += [f"            {line}" for line in step.guarded]
     out.append(f"            self._made{suffix} = (made_from, {names})")
     out.append(f"        _, {names} = self._made{suffix}")
     return out
 
 
+def _inputs(sketch: nodes.Sketch) -> list[nodes.Tensor]:
+    return [tensor for tensor in sketch.tensors if tensor.role == "input"]
+
+
 def _empty(sketch: nodes.Sketch, tensor: nodes.Tensor) -> str:
-    return f"torch.empty({shape(sketch, tensor)}, dtype=torch.{tensor.dtype.torch_name}, device=device)"
+    return f"torch.empty({extents(sketch, tensor)}, dtype=torch.{tensor.dtype.torch_name}, device=device)"
 
 
 def _names(sketch: nodes.Sketch, step: Call | nodes.LibraryCall) -> tuple[str, ...]:

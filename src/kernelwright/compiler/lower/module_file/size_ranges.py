@@ -48,6 +48,12 @@ def places(sketch: nodes.Sketch) -> dict[str, Place]:
     return found
 
 
+def dynamic_sizes(sketch: nodes.Sketch) -> dict[str, str]:
+    """Each size that varies, with the Python that reads it off the inputs."""
+    where = places(sketch)
+    return {s.name: where[s.name].text if s.name in where else str(s.value) for s in sketch.sizes if s.dynamic}
+
+
 def range_tests(sketch: nodes.Sketch) -> list[str]:
     """Lines that raise where a size, which stands under its name, is outside of what the sketch is for."""
     out: list[str] = []

@@ -36,6 +36,12 @@ def python(index: nodes.Index, sketch: nodes.Sketch) -> str:
     return str(eval(text)) if not any(c.isalpha() for c in text) else text  # digits and operators only
 
 
+def extents(sketch: nodes.Sketch, tensor: nodes.Tensor) -> str:
+    """A tensor's shape as a tuple in Python."""
+    found = [python(extent, sketch) for extent in tensor.shape]
+    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+
+
 def leaves(structure: object) -> list[str]:
     """The names in a returned structure."""
     if isinstance(structure, str):

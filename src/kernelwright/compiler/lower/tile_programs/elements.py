@@ -13,7 +13,7 @@ from typing import Protocol
 
 from kernelwright.compiler.lower.element_index import ElementIndex, Index, fitting, offset
 from kernelwright.compiler.lower.tile_programs.lines import Expr, Name, Writer
-from kernelwright.compiler.lower.tile_programs.plan import Dim
+from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, plain
 from kernelwright.compiler.lower.tile_values import Value
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.index import Poly, Ranges, poly
@@ -25,8 +25,8 @@ class TensorPlace:
     """A tensor as the kernel sees it."""
 
     pointer: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: tuple[Extent, ...]
+    strides: tuple[Extent, ...]
     dtype: DType
 
 
@@ -36,7 +36,7 @@ class Tile:
 
     expr: Expr
     axes: tuple[str, ...]
-    extents: tuple[int, ...]
+    extents: tuple[Extent, ...]
 
 
 class OpTable(Protocol):
@@ -73,7 +73,7 @@ class TileElements(ElementIndex):
 
     # ------------------------------------------------------------ dimensions
 
-    def dimension(self, name: str, extent: int) -> str:
+    def dimension(self, name: str, extent: Extent) -> str:
         """The representative of a dimension, declared at its first use; "" for an extent of 1."""
         if extent == 1:
             return ""
@@ -81,11 +81,11 @@ class TileElements(ElementIndex):
         if dim.name not in self.out.dims:
             self.out.dims[dim.name] = dim
             self.out.order[dim.name] = len(self.out.order)
-            self.out.ranges.known[dim.name] = (poly(0), poly(dim.extent - 1))
+            self.out.ranges.known[dim.name] = (poly(0), poly(dim.extent) - 1)
             self.out.names[dim.name] = self.declared(dim)
         return dim.name
 
-    def planned(self, name: str, extent: int) -> Dim:
+    def planned(self, name: str, extent: Extent) -> Dim:
         """The planned dimension of a surveyed name."""
         raise NotImplementedError
 
@@ -95,7 +95,7 @@ class TileElements(ElementIndex):
 
     def guards(self, dims: Sequence[str]) -> list[Poly]:
         """Conditions under which positions are inside the extents."""
-        return [poly(self.out.dims[dim].extent - 1) - poly(dim) for dim in dims if self.out.dims[dim].padded]
+        return [poly(self.out.dims[dim].extent) - 1 - poly(dim) for dim in dims if self.out.dims[dim].padded]
 
     @property
     def bounds(self) -> Ranges:
@@ -262,17 +262,9 @@ def undecided(conditions: Sequence[Poly]) -> list[Poly]:
     return [p for p in conditions if p.constant is None or p.constant < 0]
 
 
-def extents(value: Value) -> tuple[int, ...]:
-    """A tile's shape in numbers."""
-    return known_extents(value.shape)
-
-
-def known_extents(shape: Sequence[Poly]) -> tuple[int, ...]:
-    """Extents in numbers: a block's are known when it is compiled."""
-    found = [extent.constant for extent in shape]
-    if any(extent is None for extent in found):
-        raise SketchError("a tile whose extents are known only at run time cannot be a block of a tile program")
-    return tuple(int(extent) for extent in found if extent is not None)
+def extents(value: Value) -> tuple[Extent, ...]:
+    """A tile's shape: numbers, but for what varies."""
+    return tuple(map(plain, value.shape))
 
 
 def index_at(axes: Sequence[str]) -> Index:

@@ -15,10 +15,9 @@ from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
 from kernelwright.compiler.lower.tile_programs import plan as planning
 from kernelwright.compiler.lower.tile_programs.elements import TensorPlace
 from kernelwright.compiler.lower.tile_programs.lines import Name, Writer
-from kernelwright.compiler.lower.tile_programs.plan import Dim, Plan, Survey
+from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan, Survey, ceil_div, likely, plain
 from kernelwright.compiler.lower.tile_programs.survey import Surveyor
 from kernelwright.compiler.lower.tile_values import Block, LoopEffect, made_of
-from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly
 
@@ -30,7 +29,7 @@ class Loop:
     var: str
     start: Poly
     step: Poly
-    trips: int
+    trips: Extent
 
 
 def launch_bodies(kernel: nodes.Kernel) -> Iterator[tuple[nodes.Statement, ...]]:
@@ -62,7 +61,8 @@ class LaunchBuilder:
 
     def __init__(self, sketch: nodes.Sketch, kernel: nodes.Kernel, body: tuple[nodes.Statement, ...], taken: set[str]) -> None:
         self.sketch, self.kernel, self.taken = sketch, kernel, taken
-        self.sizes: dict[str, Poly] = {s.name: poly(s.value) for s in sketch.sizes} | {
+        self.examples = {s.name: s.value for s in sketch.sizes if s.dynamic}
+        self.sizes: dict[str, Poly] = {s.name: poly(s.name if s.dynamic else s.value) for s in sketch.sizes} | {
             t.name: poly(t.value) for t in sketch.tunables
         }
         self.ranges = Ranges({})
@@ -80,8 +80,8 @@ class LaunchBuilder:
             if not isinstance(last, nodes.For) or last.kind != "parallel" or any(_stores(statement) for statement in real[:-1]):
                 return body
             start, stop, step = (from_index(i, self.sizes) for i in (last.start, last.stop, last.step))
-            trips = combine("//", stop - start + step - 1, step).constant
-            if trips is None or step.constant is None:
+            trips = plain(combine("//", stop - start + step - 1, step))
+            if step.constant is None:
                 return body
             if trips == 1:
                 self.sizes[last.var] = start
@@ -90,7 +90,8 @@ class LaunchBuilder:
                 while var in self.sizes or var in self.ranges.known:
                     var = f"{var}_"
                 self.loops.append(Loop(var, start, step, trips))
-                self.ranges.known[var] = (start, start + step * max(0, trips - 1))
+                end = start + step * max(0, trips - 1) if isinstance(trips, int) else stop - 1
+                self.ranges.known[var] = (start, end)
                 self.sizes[last.var] = poly(var)
             bound = names_bound(last.body)
             body = (*(s for s in real[:-1] if not (isinstance(s, nodes.Assign) and s.name in bound)), *last.body)
@@ -100,24 +101,21 @@ class LaunchBuilder:
         kernel = replace(self.kernel, body=self.inner)
         builder = GraphBuilder(self.sizes, tensors, kernel)
         builder.ranges = self.ranges
+        builder.storage_names |= self.examples.keys()
         self.written_too = builder.written_too
         return builder.build()
 
     def tensor_places(self) -> dict[str, TensorPlace]:
         found = {}
         for tensor in self.sketch.tensors:
-            shape = []
-            for index in tensor.shape:
-                extent = from_index(index, self.sizes).constant
-                if extent is None:
-                    raise SketchError(f"{tensor.name} has an extent that is not known")
-                shape.append(extent)
-            strides: list[int] = []
-            stride = 1
+            shape = [from_index(index, self.sizes) for index in tensor.shape]
+            strides: list[Poly] = []
+            stride = poly(1)
             for extent in reversed(shape):
                 strides.insert(0, stride)
-                stride *= extent
-            found[tensor.name] = TensorPlace(f"{self.root[tensor.name]}_ptr", tuple(shape), tuple(strides), tensor.dtype)
+                stride = stride * extent
+            pointer = f"{self.root[tensor.name]}_ptr"
+            found[tensor.name] = TensorPlace(pointer, tuple(map(plain, shape)), tuple(map(plain, strides)), tensor.dtype)
         return found
 
     # ------------------------------------------------------------ planning
@@ -133,7 +131,8 @@ class LaunchBuilder:
         return plan, lanes, survey
 
     def _survey(self) -> Survey:
-        surveyor = Surveyor(Ranges(dict(self.ranges.known)), self.places)
+        surveyor = Surveyor(Ranges(dict(self.ranges.known)), self.places, self.examples)
+        self.add_sizes(surveyor.out)
         for loop in self.loops:
             surveyor.out.names[loop.var] = Name(surveyor.out.fresh(loop.var), (), 0)
         surveyor.block(self.graph)
@@ -143,22 +142,37 @@ class LaunchBuilder:
         """Tensors that the launch both writes and reads."""
         return frozenset(name for name in self.places if self.root[name] in self.written_too)
 
+    def add_sizes(self, out: Writer) -> None:
+        """Declares the sizes that vary: scalars that a kernel is given."""
+        for name in self.examples:
+            out.taken.add(name)
+            out.names[name] = Name(name, (), 0)
+
     @staticmethod
     def add_lane(out: Writer, loop: Loop, count: int) -> Dim:
         """Declares the dimension of a loop whose iterations are lanes of a block."""
         dim = Dim(f"lane_{loop.var}", loop.trips, count, "grid")
         out.dims[dim.name], out.order[dim.name] = dim, len(out.order)
-        out.ranges.known[dim.name] = (poly(0), poly(dim.extent - 1))
+        out.ranges.known[dim.name] = (poly(0), poly(dim.extent) - 1)
         return dim
 
-    def factors(self, plan: Plan, lanes: dict[str, int]) -> dict[str, int]:
+    def factors(self, plan: Plan, lanes: dict[str, int]) -> dict[str, Extent]:
         """What the grid is made of, slowest first. A grid of one program has its number, too: an offset that the compiler for Ascend knows
         from beginning to end must not be negative, as those of padded windows are."""
-        found = {loop.var: -(-loop.trips // lanes.get(loop.var, 1)) for loop in self.loops}
+        found = {loop.var: ceil_div(loop.trips, lanes.get(loop.var, 1)) for loop in self.loops}
         for dim in {dim.name: dim for dim in plan.of.values()}.values():
             if dim.walk == "grid":
                 found[dim.name] = dim.steps
-        return {key: trips for key, trips in found.items() if trips > 1} or dict([*found.items()][:1])
+        return {key: trips for key, trips in found.items() if isinstance(trips, Poly) or trips > 1} or dict(
+            [*found.items()][:1]
+        )
+
+    def blocks(self, factors: dict[str, Extent]) -> Poly:
+        """How many programs a launch has."""
+        total = poly(1)
+        for trips in factors.values():
+            total = total * trips
+        return total
 
     def _lanes(self, plan: Plan) -> dict[str, int]:
         """Parallel loops whose iterations share a program, and how many of them: small tiles make poor blocks."""
@@ -173,7 +187,8 @@ class LaunchBuilder:
                 if loop.trips == 1:
                     continue
                 break
-            count = min(planning.power(loop.trips), planning.LANES // size)
+            trips = loop.trips if isinstance(loop.trips, int) else max(planning.VARYING, likely(loop.trips, self.examples))
+            count = min(planning.power(trips), planning.LANES // size)
             found[loop.var] = count
             size *= count
         return found

@@ -65,8 +65,8 @@ class Writer:
         self.known: dict[Hashable, Expr] = {}
         self.taken: set[str] = {*TAKEN, *taken}
         self.labels: dict[str, str] = {}
-        self.constants: dict[str, int] = {}
-        """Block sizes by the name of their constexpr parameter."""
+        self.constants: dict[str, Dim] = {}
+        """Dimensions by the name of the constexpr parameter that is their block size."""
 
     # ------------------------------------------------------------ frames
 
@@ -147,7 +147,7 @@ class Writer:
     def size(self, dim: str) -> str:
         """A dimension's block size: a constexpr parameter of the kernel."""
         name = f"BLOCK_{self.label(dim).upper()}"
-        self.constants[name] = self.dims[dim].size
+        self.constants[name] = self.dims[dim]
         return name
 
     # ------------------------------------------------------------ positions
@@ -179,4 +179,6 @@ class Writer:
             others = Poly(tuple(term for term in left.terms if term[0]))
             if not others.terms:
                 return f"({self.place(rest, dims)} < {limit + 1})"
+        if constant == -1 and left.terms:
+            return f"({self.place(rest, dims)} < {self.place(left, dims)})"
         return f"({self.place(left, dims)} >= {self.place(right, dims)})"

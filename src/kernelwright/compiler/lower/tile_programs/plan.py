@@ -4,14 +4,21 @@ In: what a first, dry run over the program's tiles has found (`Survey`): dimensi
 the blocks in which they meet, what is done along them. Out: `Plan`: for each dimension its representative and its `Dim`.
 
 A dimension whose tiles are too large is cut: over the grid where nothing is reduced along it, in a loop of the program where a store
-reads results that do not have it (the second pass of a softmax), in a loop of the reduction where only that reduction has it.
+reads results that do not have it (the second pass of a softmax), in a loop of the reduction where only that reduction has it. One
+whose extent varies from call to call is always cut, to a block that is right for any extent; what must lie in one block all the same
+(a scan, a sort) is `fitted`: its block is the next power of two of the extent, and the kernel is compiled for each of these.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kernelwright.core.errors import SketchError
+from kernelwright.sketch.index import Leaf, Poly, Ranges, poly
+
+Extent = int | Poly
+"""Of a dimension: a number, or an expression over sizes that vary."""
 
 BLOCK = 8192
 """Elements of the largest block that a program keeps in registers."""
@@ -24,6 +31,9 @@ DOT = 16
 """The smallest extent of a matrix product's operands."""
 DEPTH = 16
 """Block of a product's inner dimension for fp32; half floats take four times as much."""
+VARYING = 128
+VARYING_MOST = 1024
+"""Elements of a block along a dimension whose extent varies, at least and at most: the example may be a small one."""
 EXACT_SIDE = 64
 EXACT_BLOCK = 4096
 """Side and elements of a product's block in fp32: exact products are made without tensor cores, and operands fill the registers."""
@@ -32,27 +42,59 @@ EXACT_BLOCK = 4096
 @dataclass
 class Dim:
     """One block dimension. `size` is its power of two; `walk` says how a smaller block covers the extent: "" (at once), "grid"
-    or "loop"; `padded` that positions beyond the extent occur."""
+    or "loop"; `padded` that positions beyond the extent occur. Of a `fitted` dimension the size is an example, `least` the smallest."""
 
     name: str
-    extent: int
+    extent: Extent
     size: int
     walk: str = ""
+    least: int = 1
+
+    @property
+    def fitted(self) -> bool:
+        """Whether the block is made to hold an extent that varies."""
+        return isinstance(self.extent, Poly) and not self.walk
 
     @property
     def padded(self) -> bool:
+        if isinstance(self.extent, Poly):
+            return self.fitted or not SIZES.divisible(self.extent, self.size)
         return self.extent % self.size != 0
 
     @property
-    def steps(self) -> int:
-        return -(-self.extent // self.size)
+    def steps(self) -> Extent:
+        return ceil_div(self.extent, self.size)
+
+
+SIZES = Ranges({})
+"""What is known of sizes that vary: they are not negative."""
+
+
+def plain(extent: Poly) -> Extent:
+    """An extent as a number where it is one."""
+    return extent if extent.constant is None else extent.constant
+
+
+def ceil_div(extent: Extent, by: int) -> Extent:
+    """How many blocks cover an extent."""
+    return plain(SIZES.combine("//", extent + (by - 1), poly(by))) if isinstance(extent, Poly) else -(-extent // by)
+
+
+def likely(extent: Extent, examples: Mapping[str, int]) -> int:
+    """The number that an extent is at the sizes of the example."""
+    if isinstance(extent, int):
+        return extent
+    given: dict[str | Leaf, Poly] = {name: poly(value) for name, value in examples.items()}
+    found = extent.substitute(given).constant
+    return 1 if found is None else found
 
 
 @dataclass
 class Survey:
-    """What a dry run saw. Names are those of dimensions before they are joined."""
+    """What a dry run saw. Names are those of dimensions before they are joined; `examples` are the sizes that vary."""
 
-    extent: dict[str, int] = field(default_factory=dict)
+    examples: Mapping[str, int] = field(default_factory=dict)
+    extent: dict[str, Extent] = field(default_factory=dict)
     parent: dict[str, str] = field(default_factory=dict)
     kept: set[str] = field(default_factory=set)  # axes of tiles that live in registers
     along: set[str] = field(default_factory=set)  # reduced, scanned, sorted, contracted while in registers
@@ -64,7 +106,7 @@ class Survey:
     blocks: list[tuple[str, ...]] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)  # must not be cut: scans, sorts, gathers
 
-    def add(self, name: str, extent: int) -> str:
+    def add(self, name: str, extent: Extent) -> str:
         self.extent.setdefault(name, extent)
         self.parent.setdefault(name, name)
         return name
@@ -107,7 +149,9 @@ def make(survey: Survey) -> Plan:
         if any(survey.extent[name] != extent for name in names):
             raise SketchError(f"tiles of different extents meet in one dimension ({root})")
         least = DOT if any(name in survey.dots for name in names) else 1
-        dims[root] = Dim(root, extent, max(least, power(extent)))
+        dims[root] = Dim(root, extent, max(least, power(likely(extent, survey.examples))), least=least)
+        if isinstance(extent, Poly) and (walk := _walk(survey, names)):
+            dims[root].walk, dims[root].size = walk, min(max(dims[root].size, VARYING), VARYING_MOST)
     blocks = [tuple(dict.fromkeys(survey.find(name) for name in block)) for block in survey.blocks]
     for root, names in groups.items():
         dim = dims[root]
@@ -116,11 +160,7 @@ def make(survey: Survey) -> Plan:
             dim.size, dim.walk = wanted, "loop"
     exact = {survey.find(name) for name in survey.exact}
     for root in exact:
-        if (
-            dims[root].size > EXACT_SIDE
-            and not any(name in survey.whole for name in groups[root])
-            and _walk(survey, groups[root]) == "grid"
-        ):
+        if dims[root].size > EXACT_SIDE and _walk(survey, groups[root]) == "grid":
             dims[root].size, dims[root].walk = EXACT_SIDE, "grid"
     for _ in range(64):
         sizes = {block: _product(dims[name].size for name in block) for block in blocks}
@@ -139,7 +179,8 @@ def _share(survey: Survey) -> None:
     """A reduction's own dimension is laid over a dimension of the same extent that a store has, where they never meet in one block:
     the row that is reduced is then the row that is stored, and is loaded once."""
     for name in sorted(survey.inner):
-        if survey.find(name) != name or name in survey.dots or power(survey.extent[name]) > BLOCK:
+        extent = survey.extent[name]
+        if survey.find(name) != name or name in survey.dots or isinstance(extent, Poly) or power(extent) > BLOCK:
             continue
         for other in survey.roots:
             goal = survey.find(other)
@@ -152,7 +193,7 @@ def _share(survey: Survey) -> None:
                 for block in survey.blocks
                 if name in map(survey.find, block)
             ]
-            if any(_product(power(survey.extent[part]) for part in block) > BLOCK for block in joined):
+            if any(_product(power(likely(survey.extent[part], survey.examples)) for part in block) > BLOCK for block in joined):
                 continue
             survey.join(goal, name)
             survey.parent[name] = goal
@@ -167,7 +208,7 @@ def _cut(survey: Survey, groups: dict[str, list[str]], dims: dict[str, Dim], blo
     for name in block:
         dim, names = dims[name], groups[name]
         least = DOT if any(n in survey.dots for n in names) else 1
-        if dim.size // 2 < least or any(n in survey.whole for n in names):
+        if dim.size // 2 < least:
             continue
         walk = dim.walk or _walk(survey, names)
         if walk:
@@ -182,6 +223,8 @@ def _cut(survey: Survey, groups: dict[str, list[str]], dims: dict[str, Dim], blo
 
 def _walk(survey: Survey, names: list[str]) -> str:
     """How a dimension can be cut, or nothing."""
+    if any(name in survey.whole for name in names):
+        return ""
     kept = any(name in survey.kept for name in names)
     along = any(name in survey.along for name in names)
     if all(name in survey.inner for name in names):
@@ -195,8 +238,8 @@ def _walk(survey: Survey, names: list[str]) -> str:
     return "grid"
 
 
-def _product(sizes: object) -> int:
+def _product(sizes: Iterable[int]) -> int:
     total = 1
-    for size in sizes:  # type: ignore[attr-defined]
+    for size in sizes:
         total *= size
     return total

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 
 from kernelwright.compiler.lower.element_index import Index, fitting, flat
 from kernelwright.compiler.lower.stacks import short_axes
-from kernelwright.compiler.lower.tile_programs.elements import Tile, TileElements, extents, index_at, known_extents
+from kernelwright.compiler.lower.tile_graph import broadcast
+from kernelwright.compiler.lower.tile_programs.elements import Tile, TileElements, extents, index_at
 from kernelwright.compiler.lower.tile_programs.lines import Expr
-from kernelwright.compiler.lower.tile_programs.plan import Dim, Plan
+from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan, plain
 from kernelwright.compiler.lower.tile_values import (
     ELEMENTWISE,
     VIEWS,
@@ -47,7 +48,7 @@ class TileProgram(TileElements):
     """Which part of the grid a program is: for each loop or dimension of the grid the name of its number."""
     stores = 0
 
-    def planned(self, name: str, extent: int) -> Dim:
+    def planned(self, name: str, extent: Extent) -> Dim:
         return self.plan.of[name]
 
     def grid_start(self, dim: Dim) -> str:
@@ -134,12 +135,10 @@ class TileProgram(TileElements):
         if len(set(named)) < len(named) or (inner and inner in named):
             raise SketchError("two axes of a product are one dimension")
 
-    def carried_axes(self, item: Carried) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    def carried_axes(self, item: Carried) -> tuple[tuple[str, ...], tuple[Extent, ...]]:
         """Dimensions and extents of a tile that a loop carries."""
         storage = item.storage
-        if any(extent.constant is None for extent in storage.shape):
-            raise SketchError(f"{item.name} has an extent that is known only at run time")
-        shape = known_extents(storage.shape)
+        shape = tuple(map(plain, storage.shape))
         return tuple(self.dimension(f"c_{storage.name}_{axis}", extent) for axis, extent in enumerate(shape)), shape
 
     def carry(self, items: Sequence[Carried], tiles: dict[str, Tile]) -> None:
@@ -190,7 +189,7 @@ class TileProgram(TileElements):
         """Writes the elements at one index of the region."""
         raise NotImplementedError
 
-    def _pushed(self, value: Value, shape: tuple[int, ...]) -> list[tuple[Index, list[Poly]]] | None:
+    def _pushed(self, value: Value, shape: tuple[Extent, ...]) -> list[tuple[Index, list[Poly]]] | None:
         """Indices and conditions of a region in the dimensions of tiles, when those are stored through a reshape, a part, or
         a stack of several tiles; together they are the whole region."""
         if extents(value) != shape:
@@ -233,9 +232,9 @@ class TileProgram(TileElements):
     def _up_stack(self, child: Value, parent: Value, index: Index, tests: list[Poly]) -> list[tuple[Index, list[Poly]]]:
         """A stack's indices at which this member is chosen: the stacked axis has a position for each of its members."""
         wide = extents(parent)
-        own = (1,) * (len(wide) - len(child.shape)) + extents(child)
+        own = (*[1] * (len(wide) - len(child.shape)), *extents(child))
         full = (poly(0),) * (len(wide) - len(index)) + index
-        ranges = [range(n) if mine == 1 and n > 1 else [None] for mine, n in zip(own, wide, strict=True)]
+        ranges = [range(n) if mine == 1 and isinstance(n, int) and n > 1 else [None] for mine, n in zip(own, wide, strict=True)]
         wanted = "True" if child is parent.args[1] else "False"
         found = []
         for choice in itertools.product(*ranges):
@@ -262,18 +261,15 @@ class TileProgram(TileElements):
         return tuple(found)
 
 
-def _region_shape(effect: StoreEffect) -> tuple[int, ...]:
-    picked: tuple[int, ...] = ()
-    spans: list[int] = []
+def _region_shape(effect: StoreEffect) -> tuple[Extent, ...]:
+    picked: tuple[Poly, ...] = ()
+    spans: list[Poly] = []
     for axis in effect.axes:
         if isinstance(axis, SpanAccess):
-            spans += known_extents([axis.extent])
+            spans.append(axis.extent)
         elif isinstance(axis, PickAccess):
-            shape = extents(axis.indices)
-            rank = max(len(shape), len(picked))
-            left, right = (1,) * (rank - len(picked)) + picked, (1,) * (rank - len(shape)) + shape
-            picked = tuple(max(a, b) for a, b in zip(left, right, strict=True))
-    return (*picked, *spans)
+            picked = broadcast(picked, axis.indices.shape)
+    return tuple(map(plain, (*picked, *spans)))
 
 
 def reached(value: Value, key: Key) -> list[Value]:

@@ -6,12 +6,12 @@ nothing: an expression here has dimensions and no meaning.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kernelwright.compiler.lower.element_index import Index, fitting, offset
 from kernelwright.compiler.lower.tile_programs.elements import TensorPlace, Tile, extents, index_at, single, undecided
 from kernelwright.compiler.lower.tile_programs.lines import Expr, Name, Writer
-from kernelwright.compiler.lower.tile_programs.plan import DEPTH, Dim, Survey
+from kernelwright.compiler.lower.tile_programs.plan import DEPTH, Dim, Extent, Survey
 from kernelwright.compiler.lower.tile_programs.program import TileProgram, outer_values, reached
 from kernelwright.compiler.lower.tile_values import LoopEffect, StoreEffect, Value
 from kernelwright.core.errors import SketchError
@@ -28,14 +28,14 @@ class Surveyor(TileProgram):
     barrier = ""
     out: _Dimensions
 
-    def __init__(self, ranges: Ranges, tensors: dict[str, TensorPlace]) -> None:
+    def __init__(self, ranges: Ranges, tensors: dict[str, TensorPlace], examples: Mapping[str, int]) -> None:
         super().__init__(_Dimensions(ranges), tensors)
         self.table = _Unspelled()
-        self.survey = Survey()
+        self.survey = Survey(examples)
 
-    def planned(self, name: str, extent: int) -> Dim:
+    def planned(self, name: str, extent: Extent) -> Dim:
         self.survey.add(name, extent)
-        return Dim(name, extent, extent)
+        return Dim(name, extent, 1)
 
     def declared(self, dim: Dim) -> Name:
         return Name(dim.name, (dim.name,), 0)
@@ -126,7 +126,7 @@ class Surveyor(TileProgram):
         axes = self._row(value, axis)
         index, own = index_at(axes), axes[axis]
         if own and exclusive:
-            last = poly(self.out.dims[own].extent - 1)
+            last = poly(self.out.dims[own].extent) - 1
             shift = combine("min", poly(own) + 1, last) if reverse else combine("max", poly(own) - 1, poly(0))
             index = (*index[:axis], shift, *index[axis + 1 :])
         if own or not exclusive:

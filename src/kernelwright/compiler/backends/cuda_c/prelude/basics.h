@@ -1,11 +1,11 @@
 // == min_of
-template <typename T> FUNCTION T min_of(T a, T b) { return b < a ? b : a; }
+template <typename T> HOST_FUNCTION T min_of(T a, T b) { return b < a ? b : a; }
 // == max_of
-template <typename T> FUNCTION T max_of(T a, T b) { return a < b ? b : a; }
+template <typename T> HOST_FUNCTION T max_of(T a, T b) { return a < b ? b : a; }
 // == floor_div
-FUNCTION int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
+HOST_FUNCTION int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a % b < 0) != (b < 0)); }
 // == floor_mod
-FUNCTION int64_t floor_mod(int64_t a, int64_t b) { const int64_t r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
+HOST_FUNCTION int64_t floor_mod(int64_t a, int64_t b) { const int64_t r = a % b; return r + (r != 0 && (r < 0) != (b < 0) ? b : 0); }
 // == nan_max
 // NaN if either is NaN, as torch.maximum
 template <typename T> FUNCTION T nan_max(T a, T b) { const T m = b > a ? b : a; return b != b ? b : (a != a ? a : m); }
