@@ -11,7 +11,7 @@ import math
 from kernelwright.compiler.graph import build as b
 from kernelwright.compiler.graph import values as v
 from kernelwright.compiler.graph.index_maps import divides
-from kernelwright.compiler.graph.symbolic import Extent, Size, likely, size_poly
+from kernelwright.compiler.graph.symbolic import Extent, Size, largest, likely, size_poly
 from kernelwright.core.operations import neutral
 from kernelwright.target import Capabilities
 
@@ -94,7 +94,7 @@ def _split(fold: v.Reduce, machine: Capabilities) -> v.Value | None:
     if isinstance(length, Size):
         each = max(16, likely(length) // most // 16 * 16)
         count = length // each if divides(each, length) else 0
-        most = -(-length // each)
+        most = largest((length + each - 1) // each, 1)  # one part of nothing, where there is nothing to add
     else:
         count = next((p for p in range(most, max(1, most // 8 - 1), -1) if length % p == 0), 0)
     flat = b.reshape(x, (*lead, length, *rest))
@@ -102,7 +102,7 @@ def _split(fold: v.Reduce, machine: Capabilities) -> v.Value | None:
         cut = b.reshape(flat, (*lead, count, length // count, *rest))
     else:  # no divisor: the last part is filled up with what changes nothing
         count = most
-        each = -(-length // count)
+        each = each if isinstance(length, Size) else -(-length // count)
         at = len(lead)
 
         def move(coords: v.MultiIndex) -> v.MultiIndex:
