@@ -92,3 +92,18 @@ def test_what_cannot_be_understood(sketch: Path, tmp_path: Path, capsys: pytest.
     assert "did you mean exp" in capsys.readouterr().err
     sketch.write_text("x = (")
     assert run(["sketch", str(sketch)]) == 2
+
+
+VARYING = SKETCH.replace("[6, 9]", "[n, 9]").replace("parallel(0, 6)", "parallel(0, n)")
+
+
+def test_a_sketch_with_dynamic_sizes_is_proved_or_refuted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "softmax.sketch.py"
+    path.write_text("n = size(6, dynamic=True, low=1, high=4096)\n" + VARYING)
+    assert run(["sketch", str(path), "--check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["proof"]["statement"] == "proved for x[0] in 1..4096"
+    path.write_text("n = size(6, dynamic=True, low=1)\n" + VARYING.replace("load(x[i, :])", "load(x[i * 2, :])"))
+    assert run(["sketch", str(path), "--check"]) == 1
+    told = capsys.readouterr().err
+    assert "all sizes: refuted at x[0] = " in told
+    assert "it does at n = " in told

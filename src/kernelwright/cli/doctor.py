@@ -70,6 +70,7 @@ def examine(*, measure: bool = False, sandbox: bool = True) -> dict[str, Any]:
         "models": models(),
         "store": store(),
         "search": search(),
+        "proofs": proofs(),
         "lifting": lifting(),
         "sandbox": sandbox_level() if sandbox else "not examined",
         "cpu": {
@@ -145,6 +146,12 @@ def search() -> str:
     """What `tune` has beyond the neighbours of a design."""
     version = package_version("optuna")
     return f"optuna {version}" if version else "neighbours of a design only (for more: pip install 'kernelwright[search]')"
+
+
+def proofs() -> str:
+    """What shows that a kernel with dynamic sizes is right in all of them."""
+    version = package_version("z3-solver")
+    return f"index algebra, z3 {version}" if version else "index algebra alone (for more: pip install 'kernelwright[proofs]')"
 
 
 def lifting() -> str:
@@ -230,6 +237,7 @@ def _show(report: dict[str, Any]) -> None:
         "models": escape(report["models"]),
         "store": escape(report["store"]),
         "search": escape(report["search"]),
+        "proofs": escape(report["proofs"]),
         "lifting": escape(report["lifting"]),
         "GPUs": ", ".join(report["gpus"]) or "none",
         "compilers": ", ".join(version or f"no {name}" for name, version in report["compilers"].items()),

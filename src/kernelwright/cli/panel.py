@@ -120,6 +120,9 @@ def _grounds(verdict: Verdict) -> Table:
         table.add_row(_dim("trials"), _dim(", ".join(run) + (f"; {trials.reference}" if trials.reference else "")))
     if verdict.sizes is not None:
         table.add_row(_dim("sizes"), _dim(_sizes(verdict.sizes)))
+    if verdict.proof is not None:
+        colour = {"proved": "dim", "unproved": "yellow", "refuted": "bold red"}[verdict.proof.outcome]
+        table.add_row(_dim("all sizes"), Text(verdict.proof.statement, style=colour))
     track = verdict.track + (f": {', '.join(verdict.library_calls)}" if verdict.library_calls else "")
     table.add_row(_dim("track"), _dim(track))
     table.add_row(

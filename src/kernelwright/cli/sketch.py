@@ -16,6 +16,7 @@ from kernelwright.cli import options
 
 if TYPE_CHECKING:
     from kernelwright.core.errors import SketchError
+    from kernelwright.core.verdict import SizeProof
     from kernelwright.sketch.interpret.compare import Comparison
     from kernelwright.sketch.nodes import Sketch
 
@@ -32,28 +33,34 @@ def sketch_command(
 ) -> int:
     """Print the sketch of a task; check it; run it against the reference. Exit code 0 if what was asked for holds, 1 if not."""
     from kernelwright.core.errors import ConfigError
-    from kernelwright.sketch.check.rules import check as faults_of
+    from kernelwright.sketch.check.rules import examine
+    from kernelwright.sketch.check.size_proof import size_proof
+    from kernelwright.sketch.parse import parse
     from kernelwright.sketch.print import to_source
 
     source = _sketch_source(task)
     if source is None:
         sketch, notes = _designed(task, dsl, target, dynamic)
     else:
-        from kernelwright.sketch.parse import parse
-
         sketch, notes = parse(source, path=task), ()
         if run and against is None:
             raise ConfigError("say which task the sketch should compute: kernelwright sketch FILE --run --against TASK")
-    faults = faults_of(sketch) if check or run else None
-    comparison = _compared(sketch, against or task) if run and not faults else None
     text = to_source(sketch)
+    faults, proof = None, None
+    if check or run:
+        read = sketch if source is not None else parse(text)  # whose lines are told
+        examined = examine(read)
+        faults, proof = examined.faults, size_proof(read, examined, source or text)
+    comparison = _compared(sketch, against or task) if run and not faults else None
     if as_json:
-        print(json.dumps(_report(sketch, text, notes, faults, comparison)))
+        print(
+            json.dumps({**_report(sketch, text, notes, faults, comparison), "proof": proof and proof.model_dump(mode="json")})
+        )
     else:
         _show(text)
         for note in notes:
             print(f"# {note}", file=sys.stderr)
-        _tell(task, faults, comparison)
+        _tell(task, faults, comparison, proof)
     return 1 if faults or (comparison is not None and not comparison.agrees) else 0
 
 
@@ -117,7 +124,7 @@ def _show(text: str) -> None:
     Console().print(Syntax(text, "python", background_color="default"))
 
 
-def _tell(path: str, faults: list[SketchError] | None, comparison: Comparison | None) -> None:
+def _tell(path: str, faults: list[SketchError] | None, comparison: Comparison | None, proof: SizeProof | None) -> None:
     """What was found, on stderr, so that the sketch can be sent to a file."""
     if faults is None:
         return
@@ -126,6 +133,8 @@ def _tell(path: str, faults: list[SketchError] | None, comparison: Comparison | 
         print(f"{where}: {fault.reason}" + (f" ({fault.hint})" if fault.hint else ""), file=sys.stderr)
     if not faults:
         print("checked: shapes, dtypes, bounds, reads and races are in order", file=sys.stderr)
+    if proof is not None:
+        print(f"all sizes: {proof.statement}", file=sys.stderr)
     if comparison is not None and comparison.agrees:
         print(f"run: agrees with the reference, largest error {comparison.error:.1e} of the largest value", file=sys.stderr)
     elif comparison is not None:

@@ -6,6 +6,7 @@ Nothing is run or imported here. The language is a guess from what the file uses
 from __future__ import annotations
 
 import ast
+import contextlib
 import hashlib
 import re
 from dataclasses import dataclass, replace
@@ -74,6 +75,14 @@ class Kernel:
         return found if isinstance(found, str) else None
 
     @property
+    def sketches(self) -> tuple[str, ...]:
+        """All sketches that the file carries: one, or one for each of its variants (`SKETCH_1 = …`)."""
+        every = self._literals()
+        numbered = sorted((int(name[7:]), name) for name in every if name.startswith("SKETCH_") and name[7:].isdecimal())
+        found = [every.get(name) for name in ("SKETCH", *(name for _, name in numbered))]
+        return tuple(text for text in found if isinstance(text, str))
+
+    @property
     def options(self) -> dict[str, int]:
         """The coder's options under which the file was written (`OPTIONS = …`); none: its defaults."""
         found = self._carried("OPTIONS")
@@ -81,14 +90,19 @@ class Kernel:
 
     def _carried(self, name: str) -> object:
         """The literal that the file assigns to a name at its top level."""
+        return self._literals().get(name)
+
+    def _literals(self) -> dict[str, object]:
+        """All literals that the file assigns to names in capitals at its top level; read, never run."""
+        found: dict[str, object] = {}
         try:
-            tree = ast.parse(self.source)
-            for node in tree.body:
-                if isinstance(node, ast.Assign) and [getattr(target, "id", "") for target in node.targets] == [name]:
-                    return ast.literal_eval(node.value)
-        except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
-            return None
-        return None
+            for node in ast.parse(self.source).body:
+                if isinstance(node, ast.Assign) and len(node.targets) == 1 and getattr(node.targets[0], "id", "").isupper():
+                    with contextlib.suppress(ValueError, TypeError):
+                        found.setdefault(node.targets[0].id, ast.literal_eval(node.value))  # type: ignore[attr-defined]
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return {}
+        return found
 
 
 def guess_dsl(source: str) -> str:

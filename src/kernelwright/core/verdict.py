@@ -124,6 +124,31 @@ class Sizes(Frozen):
     speedup: float | None = None
 
 
+class ProofGap(Frozen):
+    """One access (or extent, or division) of a sketch: what may be wrong with it; `at` are sizes at which it certainly is."""
+
+    line: int
+    reason: str
+    source: str = ""
+    at: str = ""
+
+
+class SizeProof(Frozen):
+    """What was shown for every size in the declared ranges, not only for those that were tried: that accesses are in bounds, and that no
+    two parallel iterations write one place. It is about the sketch that the kernel file carries, of which the trials show that it computes
+    the same; `trusted_lines` read positions from data, which nothing but the trials can tell."""
+
+    outcome: Literal["proved", "unproved", "refuted"]
+    statement: str
+    ranges: str = ""
+    accesses: int = 0
+    by_solver: int = 0
+    """Of `accesses`: those that the index algebra alone did not show."""
+    refuted: tuple[ProofGap, ...] = ()
+    open: tuple[ProofGap, ...] = ()
+    trusted_lines: tuple[int, ...] = ()
+
+
 class Build(Frozen):
     """The build's failure, distilled: the first error and the lines around it."""
 
@@ -189,6 +214,7 @@ class Verdict(Frozen):
     library_calls: tuple[str, ...] = ()
     trials: Trials = Field(default_factory=Trials)
     sizes: Sizes | None = None
+    proof: SizeProof | None = None
     timing: Timing | None = None
     mismatch: Mismatch | None = None
     build: Build | None = None

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from kernelwright.core.verdict import Sizes, SizeTiming, Timing
+from kernelwright.core.kernel import Kernel
+from kernelwright.core.verdict import SizeProof, Sizes, SizeTiming, Timing
 from kernelwright.judge.session import Session
 
 SIZE_SECONDS = 0.8
@@ -51,3 +52,12 @@ def sizes_of(session: Session, own: Timing | None, timed: Sequence[SizeTiming]) 
         timed=tuple(timed),
         speedup=math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None,
     )
+
+
+def proof_for(session: Session, kernel: Kernel) -> SizeProof | None:
+    """What is proved for every size of what the kernel file says it computes; None for a task whose sizes are fixed."""
+    if session.varying is None:
+        return None
+    from kernelwright.sketch.check.size_proof import proof_of_texts
+
+    return proof_of_texts(kernel.sketches)

@@ -33,7 +33,7 @@ from kernelwright.judge.phases import Phases
 from kernelwright.judge.rejection import Refused, Rejected, from_channel, from_finding
 from kernelwright.judge.servers import judge_server
 from kernelwright.judge.session import Session
-from kernelwright.judge.sizes import SIZE_SECONDS, at_sizes, size_timing, sizes_of
+from kernelwright.judge.sizes import SIZE_SECONDS, at_sizes, proof_for, size_timing, sizes_of
 from kernelwright.judge.timing import clock
 from kernelwright.judge.timing.bandwidth import Streams
 from kernelwright.judge.timing.baselines import Baselines
@@ -197,6 +197,7 @@ class Judge:
             fields |= {"status": rejected.status, "reason": rejected.reason}
             fields |= {"mismatch": rejected.mismatch, "build": rejected.build}
         fields |= {"sizes": sizes_of(session, timing, timed_sizes)}
+        fields |= {"proof": proof_for(session, session.kernel)}
         fields |= {"trials": session.trials_run(), "library_calls": tuple(session.library_calls)}
         fields |= {"sandbox": session.level, "stderr_tail": session.printed()[-TAIL:]}
         fields |= {"compiled_for": session.compiled or None}

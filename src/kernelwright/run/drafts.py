@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernelwright.compiler.language import InitialisedState
 from kernelwright.core import errors
@@ -19,6 +19,9 @@ from kernelwright.workers.channel import Channel, ChannelClosed, ChannelError
 from kernelwright.workers.fork_server import ForkServer
 from kernelwright.workers.limits import GIB, Limits
 from kernelwright.workers.worker import Worker
+
+if TYPE_CHECKING:
+    from kernelwright.compiler.designer import Design
 
 DESIGN_SECONDS = 300.0
 READY = "kernelwright.run.preload"
@@ -138,7 +141,7 @@ def texts(job: JobSpec, count: int) -> list[Draft]:
     backend = language(job.dsl)
     machine = capabilities_of(backend, job.target)
     state = state_of(load_task(job.task))
-    designs = design_task(job.task, capabilities=machine, track=job.track, effort=job.effort.name)[:count]
+    designs = _sound(design_task(job.task, capabilities=machine, track=job.track, effort=job.effort.name))[:count]
     return [
         Draft(
             to_source(design.sketch),
@@ -150,6 +153,26 @@ def texts(job: JobSpec, count: int) -> list[Draft]:
         )
         for design in designs
     ]
+
+
+def _sound(designs: list[Design]) -> list[Design]:
+    """The designs without those that some size breaks; where that is all of them, the first one's fault is raised."""
+    from kernelwright.sketch.check.rules import examine
+    from kernelwright.sketch.parse import parse
+    from kernelwright.sketch.print import to_source
+
+    sound: list[Design] = []
+    first: errors.SketchError | None = None
+    for design in designs:
+        if any(size.dynamic for size in design.sketch.sizes):
+            found = examine(parse(to_source(design.sketch)))
+            if found.settled is not None and found.settled.refuted:
+                first = first or next(fault for fault in found.faults if "; it does at " in fault.reason)
+                continue
+        sound.append(design)
+    if first is not None and not sound:
+        raise first
+    return sound
 
 
 def state_of(loaded: Any) -> InitialisedState:

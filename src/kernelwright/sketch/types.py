@@ -48,6 +48,7 @@ class Typer:
     def __init__(self, sketch: nodes.Sketch) -> None:
         self.tensors = {tensor.name: tensor for tensor in sketch.tensors}
         self.static = {size.name: size.value for size in sketch.sizes if not size.dynamic}
+        self.dynamic = tuple(size for size in sketch.sizes if size.dynamic)
         self.domains = {tunable.name: tunable.domain for tunable in sketch.tunables}
         self.found: dict[int, TileType] | None = None
         self.constants = self.static.keys() | self.domains.keys() | {s.name for s in sketch.sizes}

@@ -1,14 +1,17 @@
 """Sizes nobody listed: which are tried, and what inputs hold there."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
 import torch
 
+from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
 from kernelwright.core.task.dynamic import Dynamic, SizeSymbol
 from kernelwright.judge.reference.referee import Referee
 from kernelwright.judge.reference.resize import resized
+from kernelwright.judge.sizes import proof_for
 
 TASK = """
 import torch
@@ -92,3 +95,29 @@ def test_where_the_reference_raises_a_size_is_left_out_and_said() -> None:
 def test_a_task_of_fixed_sizes_has_none() -> None:
     referee = Referee(Task.from_source(TASK.split("def get_dynamic")[0]), random.randrange(99))
     assert not any(trial.sizes for trial in referee.plan(0.2))
+
+
+def test_a_verdict_says_what_is_proved_for_all_sizes() -> None:
+    sketch = """
+n = size(6, dynamic=True, low=1)
+x = tensor([n, 9], f32, role="input", source="0")
+y = tensor([n, 9], f32, role="output")
+
+@kernel
+def k():
+    for i in parallel(0, n):
+        store(y[i, :], load(x[i, :]))
+
+returns("y")
+"""
+    session = SimpleNamespace(varying={"ranges": "x[0] in 1.."})
+    of = Kernel.from_source(f"SKETCH = r'''{sketch}'''\nSKETCH_1 = r'''{sketch}'''\n", dsl="cpp")
+    assert len(of.sketches) == 2
+    proof = proof_for(session, of)  # type: ignore[arg-type]
+    assert proof is not None
+    assert (proof.outcome, proof.statement) == ("proved", "2 variants proved for x[0] in 1..")
+    none = proof_for(session, Kernel.from_source("class ModelNew: pass\n"))  # type: ignore[arg-type]
+    assert none is not None
+    assert "carries no sketch" in none.statement
+    session.varying = None
+    assert proof_for(session, of) is None  # type: ignore[arg-type]

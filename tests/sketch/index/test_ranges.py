@@ -147,8 +147,8 @@ def test_equal_symbols_are_one() -> None:
 class Line(Leaf):
     """An axis with a range of its own."""
 
-    name: str
-    extent: int | Poly
+    name: str = ""
+    extent: int | Poly = 0
 
     @property
     def key(self) -> str:

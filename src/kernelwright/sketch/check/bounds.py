@@ -1,8 +1,9 @@
 """Proofs about integer expressions inside loops: is this never negative?
 
 In: an expression, the loops around it, the declared sizes and tunables. Out: True when it holds for every iteration, every
-setting of the tunables and every value of the dynamic sizes; False when it could not be shown. Static sizes are numbers here.
-Loops are taken away from the inside out: an expression that is linear in a loop variable is least at one end of its range.
+setting of the tunables and every value of the dynamic sizes in their ranges; False when it could not be shown. Static sizes are
+numbers here, and a dynamic size that is a multiple of 8 is 8 times a name of its own, so that `n // 8 * 8` is n. Loops are taken
+away from the inside out: an expression that is linear in a loop variable is least at one end of its range.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from kernelwright.sketch.index import (
     to_index,
 )
 from kernelwright.sketch.index import poly as poly_of
-from kernelwright.sketch.nodes import For, Index, IndexOp, Int
+from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Sym
 from kernelwright.sketch.types import Typer
 
 _DEPTH = 24
@@ -36,6 +37,16 @@ class Prover:
 
     def __init__(self, typer: Typer) -> None:
         self.typer = typer
+        self.given: dict[str, Index | int] = {**typer.static}
+        """What stands for a size: its number, or the multiple of a name that has no divisor."""
+        self.known: dict[str, Interval] = {name: (min(d), max(d)) for name, d in typer.domains.items() if d}
+        for size in typer.dynamic:
+            name, step = size.name, max(1, size.multiple_of)
+            if step > 1:
+                name = f"{size.name}/{step}"  # no name of a sketch contains a slash
+                self.given[size.name] = IndexOp("*", Sym(name), Int(step))
+            self.known[name] = (-(-max(0, size.low) // step), None if size.high is None else size.high // step)
+        self.constants = frozenset({*typer.constants, *self.known})
 
     def never_negative(self, index: Index, loops: Sequence[For]) -> bool:
         """`index >= 0` in every iteration of `loops` (outermost first), whatever the tunables are set to."""
@@ -43,8 +54,8 @@ class Prover:
 
     def counterexample(self, index: Index, loops: Sequence[For]) -> dict[str, int] | None:
         """A setting of the tunables for which `index >= 0` could not be shown (empty: for none), or None when it holds."""
-        general = [_placed(loop, self.typer.static) for loop in loops]
-        goal = substitute(index, self.typer.static)
+        general = [_placed(loop, self.given) for loop in loops]
+        goal = substitute(index, self.given)
         if self._holds(goal, general, _DEPTH):
             return None
         names = symbols(goal)
@@ -77,11 +88,11 @@ class Prover:
 
     def _obvious(self, poly: Poly) -> bool:
         """All terms are products of things that are never negative, with a positive factor."""
-        return all(c >= 0 for _, c in _shifted(poly, self.typer.domains).terms) and all(map(self._natural, poly.atoms))
+        return all(c >= 0 for _, c in _shifted(poly, self.known).terms) and all(map(self._natural, poly.atoms))
 
     def _natural(self, atom: Atom) -> bool:
         if not isinstance(atom, Opaque):
-            return atom in self.typer.constants
+            return atom in self.constants
         return atom.op == "%" or (atom.op == "//" and self._obvious(atom.left) and self._obvious(atom.right))
 
     def _choice(self, poly: Poly, atom: Opaque, loops: Sequence[For], depth: int) -> bool:
@@ -142,8 +153,7 @@ class Prover:
 
     def _ranges(self, loops: Sequence[For]) -> dict[str, Interval]:
         """Numeric ranges of the loop variables and of what else is known, from the outside in."""
-        ranges: dict[str, Interval] = {name: (min(d), max(d)) for name, d in self.typer.domains.items() if d}
-        ranges |= {name: (0, None) for name in self.typer.constants if name not in ranges}
+        ranges: dict[str, Interval] = dict.fromkeys(self.constants, (0, None)) | self.known
         for loop in loops:
             ranges[loop.var] = (bounds(loop.start, ranges)[0], bounds(_last(loop), ranges)[1])
         return ranges
@@ -153,7 +163,7 @@ class Prover:
         return low is not None and low >= 0
 
 
-def _placed(loop: For, env: Mapping[str, int]) -> For:
+def _placed(loop: For, env: Mapping[str, Index | int]) -> For:
     """The loop's bounds with numbers for names; its body does not matter here."""
     start, stop, step = (substitute(bound, env) for bound in (loop.start, loop.stop, loop.step))
     return For(loop.var, loop.kind, start, stop, step, body=())
@@ -182,12 +192,10 @@ def _put(poly: Poly, atom: Atom, value: Index) -> Index:
     return to_index(total)
 
 
-def _shifted(poly: Poly, domains: Mapping[str, tuple[int, ...]]) -> Poly:
-    """The polynomial in how far each tunable lies above its least value, so that `BM - 1` is seen to be natural."""
-    names = [a for a in poly.atoms if isinstance(a, str) and a in domains]
-    if not names:
-        return poly
-    return poly.substitute({n: poly_of(n) + min(domains[n]) for n in names})
+def _shifted(poly: Poly, known: Mapping[str, Interval]) -> Poly:
+    """The polynomial in how far each tunable and size lies above its least value, so that `BM - 1` is seen to be natural."""
+    least = {a: low for a in poly.atoms if isinstance(a, str) and a in known and (low := known[a][0])}
+    return poly.substitute({name: poly_of(name) + low for name, low in least.items()}) if least else poly
 
 
 def _positive_divisor(index: Index) -> Index:

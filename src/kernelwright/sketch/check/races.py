@@ -48,10 +48,33 @@ def accesses(kernel: nodes.Kernel) -> list[Access]:
     return found
 
 
+@dataclass(frozen=True)
+class Meeting:
+    """A store and an access of which it was not shown that they are apart in different iterations of the parallel loops `shared`."""
+
+    store: Access
+    other: Access
+    shared: tuple[For, ...]
+
+    @property
+    def error(self) -> SketchError:
+        """What is said of it."""
+        return _error(self.store, self.other, self.shared)
+
+
 def races(kernel: nodes.Kernel, bases: Mapping[str, str], prover: Prover) -> list[SketchError]:
     """One error for each store that may meet another iteration's access; `bases` maps each tensor to the memory it names."""
+    found: dict[int, SketchError] = {}
+    for meeting in meetings(kernel, bases, prover)[0]:
+        found.setdefault(id(meeting.store), meeting.error)
+    return list(found.values())
+
+
+def meetings(kernel: nodes.Kernel, bases: Mapping[str, str], prover: Prover) -> tuple[list[Meeting], int]:
+    """All pairs that may meet, and how many pairs were shown to be apart."""
     every = accesses(kernel)
-    errors: list[SketchError] = []
+    found: list[Meeting] = []
+    apart = 0
     for position, store in enumerate(every):
         if store.mode == "read":
             continue
@@ -62,20 +85,26 @@ def races(kernel: nodes.Kernel, bases: Mapping[str, str], prover: Prover) -> lis
                 continue
             shared = _shared(store, other)
             if shared and not _apart(store, other, shared, prover) and not _seen(store, other, shared, prover, kernel):
-                errors.append(_error(store, other, shared))
-                break
-    return errors
+                found.append(Meeting(store, other, tuple(shared)))
+            elif shared:
+                apart += 1
+    return found, apart
 
 
 def _seen(store: Access, other: Access, shared: Sequence[For], prover: Prover, kernel: nodes.Kernel) -> bool:
     """What no argument decides is looked at, iteration after iteration."""
+    names = bound_once(kernel)
+    shapes = {name: tensor.shape for name, tensor in prover.typer.tensors.items()}
+    return seen_apart(store, other, shared, shapes, prover.typer.static, names)
+
+
+def bound_once(kernel: nodes.Kernel) -> dict[str, nodes.Tile]:
+    """The tiles of names that are bound in one place only."""
     bound: dict[str, list[nodes.Tile]] = {}
     for statement, _ in statements(kernel.body):
         if isinstance(statement, nodes.Assign):
             bound.setdefault(statement.name, []).append(statement.value)
-    names = {name: values[0] for name, values in bound.items() if len(values) == 1}
-    shapes = {name: tensor.shape for name, tensor in prover.typer.tensors.items()}
-    return seen_apart(store, other, shared, shapes, prover.typer.static, names)
+    return {name: values[0] for name, values in bound.items() if len(values) == 1}
 
 
 def _shared(first: Access, second: Access) -> list[For]:
@@ -114,7 +143,7 @@ class _Pair:
     def __init__(self, first: Access, second: Access, shared: Sequence[For], prover: Prover) -> None:
         self.prover = prover
         self.first, self.second, self.shared = first, second, shared
-        self.static = prover.typer.static
+        self.given = prover.given
         self.axes = [
             (self._ends(a), self._ends(b))
             for a, b in zip(first.region, second.region, strict=True)
@@ -133,11 +162,11 @@ class _Pair:
             case nodes.Span(start, extent, step):
                 reach = IndexOp("*", IndexOp("-", extent, Int(1)), step)
                 first, last = start, IndexOp("+", start, reach)
-                if (constant(substitute(step, self.static)) or 1) < 0:
+                if (constant(substitute(step, self.given)) or 1) < 0:
                     first, last = last, first
-                return substitute(first, self.static), substitute(last, self.static)
+                return substitute(first, self.given), substitute(last, self.given)
             case nodes.At(index):
-                at = substitute(index, self.static)
+                at = substitute(index, self.given)
                 return at, at
         raise TypeError(f"not a fixed axis: {axis!r}")
 
@@ -210,7 +239,7 @@ class _Pair:
         return False
 
     def _constants(self) -> frozenset[str]:
-        return frozenset(self.prover.typer.constants)
+        return self.prover.constants
 
     def _stride(self, key: Atom, scale: Poly) -> Index:
         """How far the axis moves at least when `key` changes."""

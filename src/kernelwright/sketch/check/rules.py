@@ -3,8 +3,9 @@
 In: a Sketch. Out: all SketchErrors found (`check`), the first one raised (`require`), or the type of every expression
 (`infer`).
 
-  declare.py  names, declarations, what forward returns      types.py   shapes and dtypes
-  prove.py    integer proofs inside loops                    races.py   parallel iterations that may meet
+  declarations.py  names, declarations, what forward returns      types.py   shapes and dtypes
+  bounds.py        integer proofs inside loops                    races.py   parallel iterations that may meet
+  all_sizes.py     what these leave open for dynamic sizes
 
 This file walks the kernels: scopes, carried names, bounds of loads and parts, reads before writes, hints, once-kernels.
 """
@@ -12,13 +13,15 @@ This file walks the kernels: scopes, carried names, bounds of loads and parts, r
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch import nodes
+from kernelwright.sketch.check.all_sizes import Settled, declared, settle
 from kernelwright.sketch.check.bounds import Prover
+from kernelwright.sketch.check.claims import Claim
 from kernelwright.sketch.check.declarations import bases, declaration_errors
-from kernelwright.sketch.check.races import races
+from kernelwright.sketch.check.races import bound_once, meetings
 from kernelwright.sketch.index import constant, show, substitute, symbols
 from kernelwright.sketch.nodes import For, Index, IndexOp, Int, Tile
 from kernelwright.sketch.types import TileType, Typer, Unknown, show_shape
@@ -54,13 +57,33 @@ class Typing:
         return self.of(tile).dtype
 
 
+@dataclass(frozen=True)
+class Examination:
+    """All faults of a sketch, and what was shown for every one of its dynamic sizes (None where it has none, or declares nonsense)."""
+
+    faults: list[SketchError]
+    settled: Settled | None = None
+
+
 def check(sketch: nodes.Sketch) -> list[SketchError]:
     """All faults of a sketch; an empty list means every rule of `nodes` holds."""
+    return examine(sketch).faults
+
+
+def examine(sketch: nodes.Sketch) -> Examination:
+    """All faults of a sketch; for one with dynamic sizes also what they rest on: what the index algebra leaves open goes to the solver."""
     errors = declaration_errors(sketch)
     if errors:
-        return errors
-    _Checker(sketch, errors).all()
-    return errors
+        return Examination(errors)
+    checker = _Checker(sketch, errors)
+    checker.all()
+    if not any(size.dynamic for size in sketch.sizes):
+        return Examination(errors)
+    claims, shown = declared(sketch, checker.prover)
+    claims += [replace(claim, line=claim.line or claim.fault.line) for claim in checker.claims]
+    settled, left = settle(sketch, claims, shown + checker.shown, checker.trusted)
+    open_ = {id(claim.fault) for claim in checker.claims}
+    return Examination([*(error for error in errors if id(error) not in open_), *left], settled)
 
 
 def require(sketch: nodes.Sketch) -> nodes.Sketch:
@@ -96,6 +119,10 @@ class _Checker:
         self.written = {t.name for t in sketch.tensors if t.role in ("input", "param", "constant")}
         self.made_once: set[str] = set()
         self.kernel: nodes.Kernel | None = None
+        self.claims: list[Claim] = []
+        """What the algebra did not show; each has its fault among the errors, until somebody shows it for all dynamic sizes."""
+        self.shown = 0
+        self.trusted: list[int] = []
 
     def fault(self, reason: str, line: int = 0, hint: str = "") -> None:
         self.errors.append(SketchError(reason, line=line, hint=hint))
@@ -109,10 +136,21 @@ class _Checker:
             self.typing.names[step.name] = {}
             self.block(step.body, {}, ())
             if not self.types_only:
-                self.errors.extend(races(step, self.bases, self.prover))
+                self.races(step)
         for tensor in self.sketch.tensors:
             if tensor.role == "output" and tensor.name not in self.written:
                 self.fault(f"output {tensor.name} is never written")
+
+    def races(self, kernel: nodes.Kernel) -> None:
+        found, apart = meetings(kernel, self.bases, self.prover)
+        self.shown += apart
+        told: set[int] = set()
+        for meeting in found:
+            fault = meeting.error
+            self.claims.append(Claim("race", fault.line, fault, meeting=meeting, names=bound_once(kernel)))
+            if id(meeting.store) not in told or self.typer.dynamic:
+                self.errors.append(fault)
+            told.add(id(meeting.store))
 
     def library(self, step: nodes.LibraryCall) -> None:
         for name in step.inputs:
@@ -320,22 +358,32 @@ class _Checker:
     def stays(self, region: Sequence[nodes.Axis], shape: Sequence[Index], loops: tuple[For, ...], what: str, line: int) -> None:
         """Every position of the region lies inside the shape."""
         known = self.typer.constants | {loop.var for loop in loops}
+        extents = [axis.extent for axis in region if isinstance(axis, nodes.Span)]
+        given = tuple(IndexOp("-", extent, Int(1)) for extent in extents if constant(extent) is None)  # else nothing is touched
         for number, (axis, size) in enumerate(zip(region, shape, strict=True)):
             match axis:
                 case nodes.Span(start, extent, step):
                     last: Index = IndexOp("+", start, IndexOp("*", IndexOp("-", extent, Int(1)), step))
+                    by = constant(substitute(step, self.typer.static)) or 0
                 case nodes.At(index):
                     start = last = index
+                    by = 1
                 case _:
+                    self.trusted.append(line)
                     continue
             if not symbols(start) | symbols(last) <= known:
                 continue
-            for first, end in ((start, last), (last, start)) if start is not last else ((start, last),):
+            every: list[Index] = []
+            example = None
+            for first, end in ((start, last),) if by > 0 else ((last, start),) if by < 0 else ((start, last), (last, start)):
                 goals = (first, IndexOp("-", IndexOp("-", size, Int(1)), end))
-                example = next((e for e in (self.prover.counterexample(g, loops) for g in goals) if e is not None), None)
-                if example is not None:
-                    self.leaves(axis, number, size, example, what, line)
-                    break
+                every += goals
+                example = next((e for e in (self.prover.counterexample(g, loops) for g in goals) if e is not None), example)
+            if example is None:
+                self.shown += 1
+                continue
+            self.leaves(axis, number, size, example, what, line)
+            self.claims.append(Claim("bounds", line, self.errors[-1], loops, tuple(every), given))
 
     def leaves(self, axis: nodes.Axis, number: int, size: Index, example: dict[str, int], what: str, line: int) -> None:
         setting = " with " + ", ".join(f"{k}={v}" for k, v in example.items()) if example else ""
