@@ -15,7 +15,7 @@ from kernelwright.api.patch import patch
 from kernelwright.api.race import Outcome
 from kernelwright.cli.main import run as command
 from kernelwright.core.errors import ConfigError
-from kernelwright.core.task.inputs import drawn
+from kernelwright.core.task.input_text import drawn
 from kernelwright.store import Store
 
 

@@ -64,7 +64,7 @@ def _loaded(path: Path, class_name: str, inputs: str, init: str) -> tuple[Any, l
     import torch
 
     from kernelwright.core.errors import ConfigError, TaskError
-    from kernelwright.core.task.inputs import drawn
+    from kernelwright.core.task.input_text import drawn
     from kernelwright.core.task.task import read_text
 
     read_text(path)

@@ -31,7 +31,7 @@ from kernelwright.compiler.lift.tracing import MODULE, Tracer
 from kernelwright.core.dtypes import DType
 from kernelwright.core.errors import CannotLift, ConfigError, KernelwrightError
 from kernelwright.core.task import Task
-from kernelwright.core.task.inputs import drawn
+from kernelwright.core.task.input_text import drawn
 from kernelwright.core.task.load import load_task, seed_everything
 from kernelwright.sketch.print import to_source
 from kernelwright.target import Target
