@@ -11,8 +11,9 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 6. `by_size`    a graph with symbolic sizes: programs for those that keep coming
 7. `explain`    what became of each graph, as a table
 8. `optimization` a whole program ahead of time: profiled, tried from its dearest parts on, accepted if faster end to end; `patch`
-9. `networks/`   `kernelwright bench networks`
-10. `packages/`  a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
+9. `overlay`    `use`: one operator of torch on a kernel, by shape and dtype
+10. `networks/`   `kernelwright bench networks`
+11. `packages/`  a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
 
 Nothing of torch's global state changes, and every refusal ends with eager.
 """
@@ -25,6 +26,8 @@ from typing import Any
 _OFFERED = {
     "optimize": "optimization",
     "Optimized": "optimization",
+    "use": "overlay",
+    "Overlay": "overlay",
     "explain": "explanation",
     "Explanation": "explanation",
     "wait": "backend",

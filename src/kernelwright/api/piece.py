@@ -39,13 +39,14 @@ class Recipe:
     workspace: int
     kept: int
     """Bytes of what is made once: tables that depend on nothing but the piece."""
+    symbol: str = _SYMBOL
 
     @classmethod
     def read(cls, found: dict[str, Any]) -> Recipe:
         """From JSON."""
         outputs = tuple((tuple(shape), dtype) for shape, dtype in found["outputs"])
         results = tuple((kind, place) for kind, place in found["results"])
-        return cls(found["library"], tuple(found["used"]), outputs, results, found["workspace"], found["kept"])
+        return cls(found["library"], tuple(found["used"]), outputs, results, found["workspace"], found["kept"], found["symbol"])
 
 
 class Piece:
@@ -54,7 +55,7 @@ class Piece:
     def __init__(self, recipe: Recipe, strides: Sequence[tuple[int, ...] | None]) -> None:
         """`strides` has those of results that must not be contiguous."""
         library = libraries.load(Path(recipe.library))
-        self._run = getattr(library, _SYMBOL)
+        self._run = getattr(library, recipe.symbol)
         self._run.restype = None
         self._run.argtypes = [ctypes.c_void_p] * 4
         self._used = recipe.used
@@ -71,7 +72,7 @@ class Piece:
         if recipe.kept:
             self._memory = torch.empty(recipe.kept + 64, dtype=torch.uint8)
             self._kept = _aligned(self._memory)
-            prepare = getattr(library, f"{_SYMBOL}_prepare")
+            prepare = getattr(library, f"{recipe.symbol}_prepare")
             prepare.argtypes, prepare.restype = [ctypes.c_void_p] * 2, None
             prepare(None, self._kept)
 
@@ -149,10 +150,15 @@ def _plain(tensor: Any) -> Any:
 
 
 def build(library: Library) -> Recipe:
-    """The library compiled (or found on disk), and how to call it."""
+    """The library of a piece compiled (or found on disk), and how to call it."""
+    return recipe(library, tuple(int(a.source) for a in library.inputs))
+
+
+def recipe(library: Library, used: tuple[int, ...]) -> Recipe:
+    """The library compiled (or found on disk); `used` has the position of each of its inputs among the caller's tensors."""
     path = str(libraries.build(library.text, library.flags))
     names = {a.name: k for k, a in enumerate(library.outputs)}
-    inputs = {a.name: int(a.source) for a in library.inputs}
+    inputs = {a.name: place for a, place in zip(library.inputs, used, strict=True)}
     tree = library.returns
     leaves = tree if isinstance(tree, list) else tree["$list"] if isinstance(tree, dict) else [tree]
     results = []
@@ -164,4 +170,4 @@ def build(library: Library) -> Recipe:
         else:
             raise KernelwrightError(f"a result of this piece is no tensor: {leaf}")
     outputs = tuple((a.shape, a.dtype.torch_name) for a in library.outputs)
-    return Recipe(path, tuple(inputs.values()), outputs, tuple(results), library.workspace, library.kept)
+    return Recipe(path, used, outputs, tuple(results), library.workspace, library.kept, library.name)
