@@ -26,6 +26,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "generate": ("generate", "generate_command", "Make a verified kernel for a task."),
     "migrate": ("migrate", "migrate_command", "Migrate a kernel to another language or device, with proof."),
     "tune": ("tune", "tune_command", "Search for a faster variant of a kernel, within a budget."),
+    "explain": ("explain", "explain_command", "Print what a kernel of somebody computes: formulas and PyTorch code."),
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
     "optimize": ("programs.optimize", "optimize_command", "Make a whole model faster, or leave it as it is."),

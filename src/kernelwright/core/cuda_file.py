@@ -64,7 +64,7 @@ _ENTRY_FILE = "kernel_entry.cu"
 _SHIM = """#define main program_main
 #include "{source}"
 #undef main
-extern "C" void kernel_entry({parameters}) {{ {entry}({arguments}); cudaDeviceSynchronize(); }}
+{checks}extern "C" void kernel_entry({parameters}) {{ {entry}({arguments}); cudaDeviceSynchronize(); }}
 """
 _C = {"f32": "float", "f64": "double", "f16": "__half", "bf16": "__nv_bfloat16", "i8": "signed char", "u8": "unsigned char",
       "i16": "short", "i32": "int", "i64": "long long", "bool": "bool"}  # fmt: skip
@@ -367,7 +367,7 @@ def _use(function: Signature, name: str, known: list[Signature], depth: int) -> 
     index = rf"\b{name}\s*(?:\[(?:[^\[\]]|\[[^\]]*\])*\])"
     pointed = rf"{index}|\*\s*{name}\b|\(\s*{name}\s*\+[^;]*?\)"
     writes = bool(re.search(rf"(?:{pointed})[\s)\].xyzw\[\d]*(?:[-+*/|&^]|<<|>>)?=(?!=)", body)) or bool(
-        re.search(rf"atomic\w+\s*\(\s*&?\s*\(?{name}\b", body)
+        re.search(rf"(?:atomic\w+\s*\(\s*&?\s*\(?|cuda(?:Memcpy|Memset)\w*\s*\(\s*){name}\b", body)
     )
     reads = bool(re.search(rf"(?:{pointed})[\s)\].xyzw\[\d]*(?:[-+*/|&^]|<<|>>)=(?!=)", body))
     plain = re.sub(rf"(?:{index})\s*=(?!=)", " = ", body)
@@ -398,17 +398,27 @@ def _ctype(parameter: Parameter) -> str:
 
 
 def _shim(source: str, callee: str, signature: Signature, given: list[_Given]) -> str:
-    passed, arguments = [], []
+    passed, arguments, checks = [], [], ""
     for parameter, one in zip(signature.parameters, given, strict=True):
         if parameter.pointer:
             base = _C[one.dtype] if one.dtype and parameter.type in (*signature.templates, "") else parameter.type
             passed.append(f"void* {parameter.name}")
+            if one.dtype and base != "void":
+                size = DType(one.dtype).size
+                said = f"--inputs says that {parameter.name} has elements of {one.dtype}, the file's {base} has another size"
+                checks += (
+                    f'static_assert(sizeof({base}) % {size} == 0, "{said}");\n'
+                    if parameter.type not in signature.templates
+                    else ""
+                )
             arguments.append(f"({'const ' if parameter.const else ''}{base}*){parameter.name}")
         else:
             plain = parameter.type if parameter.type in ("float", "double", "bool") else "long long"
             passed.append(f"{plain} {parameter.name}")
             arguments.append(parameter.name if parameter.type in signature.templates else f"({parameter.type}){parameter.name}")
-    return _SHIM.format(source=source, parameters=", ".join(passed), entry=callee, arguments=", ".join(arguments))
+    return _SHIM.format(
+        source=source, checks=checks, parameters=", ".join(passed), entry=callee, arguments=", ".join(arguments)
+    )
 
 
 def _body(given: list[_Given], sizes: dict[str, int], *, extension: bool) -> str:

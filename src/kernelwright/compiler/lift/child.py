@@ -94,6 +94,8 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
         language.EXECUTES,
     )
     try:
+        if request.get("explain"):
+            return _explained(language, seen) | called
         lifted = language.lifted(seen)
     except KernelwrightError:
         raise
@@ -102,6 +104,13 @@ def _answer(request: dict[str, Any], folder: str) -> dict[str, Any]:
         where = f"{os.path.basename(place.filename)}:{place.lineno}"
         raise CannotLift(f"its program could not be read ({type(error).__name__} at {where}: {error})", path=shown) from error
     return {"sketch": to_source(lifted.sketch), "notes": list(lifted.notes), **called}
+
+
+def _explained(language: Any, seen: Seen) -> dict[str, Any]:
+    """Formulas; where only a sketch is to be had, that."""
+    from kernelwright.compiler.lift.explain import explained
+
+    return explained(seen, language.follower(seen))
 
 
 def _close(folder: str, reads: tuple[str, ...]) -> None:

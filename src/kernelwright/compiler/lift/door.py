@@ -7,6 +7,7 @@ A language's `lifter` is a module with `install(tracer, target)`, `context(calli
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
@@ -43,19 +44,50 @@ def lift(
     otherwise `ModelNew`, `Model`, or the function that launches a kernel. `original` is what people wrote,
     where `source` only stands for it.
     """
+    request = _request(source, dsl, task, inputs, path, entry, init, original)
+    reply = _answered(request, path, seconds)
+    notes = tuple(str(note) for note in reply["notes"])
+    return Lifted(require(parse(str(reply["sketch"]))), notes, str(reply["entry"]), str(reply["init"]))
+
+
+def explain(
+    source: str,
+    dsl: str,
+    task: Task | None = None,
+    inputs: str | None = None,
+    *,
+    path: str = "kernel.py",
+    entry: str | None = None,
+    init: str | None = None,
+    original: str = "",
+    seconds: float = SECONDS,
+) -> dict[str, Any]:
+    """What a kernel file computes: `formulas`, `pytorch` code, `assumptions`, `launches`. As `lift`, but nothing is scheduled."""
+    request = _request(source, dsl, task, inputs, path, entry, init, original)
+    return _answered({**request, "explain": True}, path, seconds)
+
+
+def _request(
+    source: str, dsl: str, task: Task | None, inputs: str | None, path: str, entry: str | None, init: str | None, original: str
+) -> dict[str, Any]:
     lifters = {name: found.lifter for name, found in languages().items() if found.lifter}
     if dsl not in lifters:
         raise CannotLift(f"there is no lifter for {dsl} yet; kernels of {', '.join(sorted(lifters))} can be lifted", path=path)
-    request = {
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError) as error:  # told before a process with torch is started
+        raise CannotLift(f"this is not Python: {error}", path=path, line=getattr(error, "lineno", None) or 0) from None
+    return {
         "source": source, "path": path, "module": lifters[dsl], "entry": entry, "inputs": inputs, "init": init,
-        "task": None if task is None else task.as_json(), "reads": readable(dsl),
-        "original": original,
+        "task": None if task is None else task.as_json(), "reads": readable(dsl), "original": original,
     }  # fmt: skip
+
+
+def _answered(request: dict[str, Any], path: str, seconds: float) -> dict[str, Any]:
     reply = _ask(request, path, seconds)
     if "refused" in reply:
         raise CannotLift(str(reply["refused"]), path=str(reply.get("path") or path), line=int(reply.get("line") or 0))
-    notes = tuple(str(note) for note in reply["notes"])
-    return Lifted(require(parse(str(reply["sketch"]))), notes, str(reply["entry"]), str(reply["init"]))
+    return reply
 
 
 def _ask(request: dict[str, Any], path: str, seconds: float) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import sys
 import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -67,6 +67,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
         self._names: dict[int, str] = {}
         self._starts: dict[str, int] = {}
         self._alive: list[Any] = []
+        self._allocated: list[str] = []
         self._loaded: dict[int, bytearray] = {}
         """What host code wrote into allocations of its own, as bytes that come from no tensor."""
 
@@ -151,6 +152,7 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
             name = f"{role}{sum(buffer.role == role for buffer in self.buffers.values())}"
             self._names[pointer.begin] = name
             self.buffers[name] = Buffer(name, role, (count,), dtype, name if values else "", None, values)
+            self._allocated.append(name)
         return View(name, (), (), (pointer.address - pointer.begin) // self.buffers[name].dtype.size)
 
     def moved(self, to: Pointer, source: Pointer | None, size: int, value: int) -> None:
@@ -307,4 +309,8 @@ class Tracer(TorchDispatchMode):  # type: ignore[misc]
     def trace(self, returned: Any) -> Trace:
         """Everything that happened, with forward's result."""
         returns = pytree.tree_map(lambda leaf: self.view(leaf) if isinstance(leaf, torch.Tensor) else leaf, returned)
+        shapes = {buffer.elements: buffer.shape for buffer in self.buffers.values() if len(buffer.shape) > 1}
+        for name in self._allocated:  # most are of the size of a tensor, and then of its shape
+            buffer = self.buffers[name]
+            self.buffers[name] = replace(buffer, shape=shapes.get(buffer.elements, buffer.shape))
         return Trace(dict(self.buffers), tuple(self.steps), returns, tuple(self.notes))

@@ -81,8 +81,8 @@ def _checked(seen: Seen, follow: Follow) -> nodes.Sketch:
 class Forward:
     """Walks a trace."""
 
-    def __init__(self, seen: Seen, follow: Follow) -> None:
-        self.trace, self.follow = seen.trace, follow
+    def __init__(self, seen: Seen, follow: Follow, *, products: bool = True) -> None:
+        self.trace, self.follow, self.products = seen.trace, follow, products
         self.tensors: list[nodes.Tensor] = []
         self.constants: list[tuple[str, tuple[Any, ...]]] = []
         self.held: dict[str, Value] = {}
@@ -205,7 +205,7 @@ class Forward:
 
     def _written(self, followed: Followed) -> None:
         terms = Terms(followed.tape)
-        builder = Builder(self.holds)
+        builder = Builder(self.holds, products=self.products)
         made: dict[str, Value] = {}
         for name, memory in followed.memories.items():
             if memory.written:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernelwright.compiler.lift.formulas.affine import Affine, Space
+from kernelwright.compiler.lift.formulas.affine import Affine, Part, Space
 from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.compiler.lift.formulas.terms import NEUTRAL, Term, terms_of
 from kernelwright.compiler.lift.launches import Buffer
@@ -89,9 +89,9 @@ class Reduction:
 
 @dataclass(frozen=True)
 class Piece:
-    """`then` where the coordinate is less than `limit`, else `other`."""
+    """`then` where a sum of coordinates is less than `limit`, else `other`."""
 
-    coordinate: int
+    place: Affine
     limit: int
     then: Form
     other: Form
@@ -163,9 +163,12 @@ class Generaliser:
     def _pieces(self, space: Space, terms: Sequence[Term], by_value: bool = False) -> Form:
         """One coordinate decides between two formulas."""
         labels = np.array([hash((t.kind, t.op, len(t.args), repr(t.at) if by_value else "")) for t in terms])
-        for k in space.varying:
-            column = space.points[:, k]
-            order = np.argsort(column, kind="stable")
+        places = [Affine(0, ((Part(k), 1),)) for k in space.varying]
+        places += [
+            Affine(0, ((Part(k), 1), (Part(j), sign))) for k, j in itertools.combinations(space.varying, 2) for sign in (-1, 1)
+        ]  # a triangle, or what lies beside a diagonal
+        for place in places:
+            column = place.values(space.points)
             for limit in np.unique(column)[1:]:
                 below = column < limit
                 if len(set(labels[below])) == 1 or len(set(labels[~below])) == 1:
@@ -177,8 +180,7 @@ class Generaliser:
                     for side in (below, ~below):
                         chosen = np.flatnonzero(side)
                         parts.append(self.form(Space(space.points[chosen], space.extents), [terms[int(c)] for c in chosen]))
-                    return Piece(k, int(limit), parts[0], parts[1])
-            del order
+                    return Piece(place, int(limit), parts[0], parts[1])
         raise Refused(0, f"elements are computed in different ways: {terms[0]!r:.80}, elsewhere {_other(terms)!r:.80}")
 
     # ------------------------------------------------------------ sums and their kin

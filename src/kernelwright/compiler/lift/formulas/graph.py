@@ -62,15 +62,15 @@ def depends(form: Form) -> frozenset[int]:
                     inner |= a.coordinates() if a is not None else frozenset()
             return frozenset(k for k in inner if k < form.first)
         case Piece():
-            return depends(form.then) | depends(form.other) | {form.coordinate}
+            return depends(form.then) | depends(form.other) | form.place.coordinates()
     return frozenset()
 
 
 class Builder:
-    """`buffers` gives the value that is in a buffer now."""
+    """`buffers` gives the value that is in a buffer now. With `products` sums of products become matrix products and convolutions."""
 
-    def __init__(self, buffers: Callable[[str], Value]) -> None:
-        self.buffers = buffers
+    def __init__(self, buffers: Callable[[str], Value], *, products: bool = True) -> None:
+        self.buffers, self.products = buffers, products
         self._made: dict[tuple[Form, tuple[int, ...]], Value] = {}
 
     def value(self, form: Form, extents: tuple[int, ...]) -> Value:
@@ -191,15 +191,14 @@ class Builder:
 
     def _piece(self, form: Piece, extents: tuple[int, ...]) -> Value:
         then, other = self.value(form.then, extents), self.value(form.other, extents)
-        shape = tuple(e if k == form.coordinate else 1 for k, e in enumerate(extents))
-        below = b.apply("lt", b.position(shape, form.coordinate), form.limit)
+        below = b.apply("lt", self._integer(form.place, extents), form.limit)
         return b.where(below, then, b.cast(other, then.dtype), then.dtype)
 
     # ------------------------------------------------------------ folds
 
     def _reduction(self, form: Reduction, extents: tuple[int, ...]) -> Value:
         inner = (*extents, *form.extents)
-        if form.op == "sum" and not form.bounds:
+        if form.op == "sum" and not form.bounds and self.products:
             product = self._product(form, extents)
             if product is not None:
                 return product

@@ -23,6 +23,7 @@ def install(tracer: Any, target: Mapping[str, Any]) -> None:
     """Before the file is loaded, and before the sandbox closes (our files cannot be read after that): launches go to `tracer`."""
     os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
     from kernelwright.compiler.lift import compose  # noqa: F401
+    from kernelwright.compiler.lift.explain import notation, torch_code  # noqa: F401
     from kernelwright.compiler.lift.formulas import forward
     from kernelwright.compiler.lift.ptx import triton as compiled
     from kernelwright.compiler.lift.triton import front, reader, record  # noqa: F401
@@ -42,11 +43,17 @@ def context(*, calling: bool) -> Any:
     return Redirect(calling=calling)
 
 
+def follower(seen: Seen) -> Any:
+    """What tells of each launch what it writes."""
+    from kernelwright.compiler.lift.ptx.triton import Compiled
+
+    return Compiled(seen.trace.buffers)
+
+
 def lifted(seen: Seen) -> Any:
     """The sketch of what was seen, a `Lifted`: by the program's text where that is read, else by running what it is compiled to."""
     from kernelwright.compiler.lift.compose import Lifted, compose
     from kernelwright.compiler.lift.formulas.forward import sketch_of
-    from kernelwright.compiler.lift.ptx.triton import Compiled
     from kernelwright.compiler.lift.triton import record
 
     notes = tuple(dict.fromkeys(record.NOTES))
@@ -55,7 +62,7 @@ def lifted(seen: Seen) -> Any:
         return Lifted(made.sketch, (*made.notes, *notes))
     except Exception as by_text:
         try:
-            sketch = sketch_of(seen, Compiled(seen.trace.buffers))
+            sketch = sketch_of(seen, follower(seen))
         except CannotLift as by_running:
             if isinstance(by_text, CannotLift) and by_text.line:
                 told = f"{by_text.reason}; and as compiled: {by_running.reason}"
