@@ -17,7 +17,7 @@ from typing import Any
 
 from kernelwright.compiler.language import languages, readable
 from kernelwright.compiler.lift.compose import Lifted
-from kernelwright.core.errors import CannotLift
+from kernelwright.core.errors import CannotLift, KernelFileError
 from kernelwright.core.task import Task
 from kernelwright.sketch.check.rules import require
 from kernelwright.sketch.parse import parse
@@ -76,7 +76,10 @@ def _request(
     try:
         ast.parse(source)
     except (SyntaxError, ValueError) as error:  # told before a process with torch is started
-        raise CannotLift(f"this is not Python: {error}", path=path, line=getattr(error, "lineno", None) or 0) from None
+        line = getattr(error, "lineno", None)
+        raise KernelFileError(
+            f"{path}:{line}" if line else path, f"this is not Python: {getattr(error, 'msg', None) or error}"
+        ) from None
     return {
         "source": source, "path": path, "module": lifters[dsl], "entry": entry, "inputs": inputs, "init": init,
         "task": None if task is None else task.as_json(), "reads": readable(dsl), "original": original,

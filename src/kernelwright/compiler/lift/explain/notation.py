@@ -73,14 +73,18 @@ class Notation:
     def result(self, name: str, value: v.Value) -> None:
         """The formula of a result."""
         at = self._coordinates(value.shape, 0)
-        body, _ = self.element(value, tuple(poly(a) for a in at))
-        self.lines.append(f"{_indexed(name, at)} = {body}{_ranges(at)}")
+        body, _ = self.element(value, tuple(map(_place, at)))
+        left = f"{name}[{', '.join(a.text for a in at)}]" if at else name
+        self.lines.append(f"{left} = {body}{_ranges(at)}")
 
     def _coordinates(self, shape: Any, used: int) -> list[Named]:
-        return [
-            Named(_AXES[(used + k) % len(_AXES)] + ("" if used + k < len(_AXES) else str((used + k) // len(_AXES))), int(e))
-            for k, e in enumerate(shape)
-        ]
+        """Names for coordinates; one that never moves has none."""
+        made = []
+        for e in shape:
+            letter = _AXES[used % len(_AXES)] + (str(used // len(_AXES)) if used >= len(_AXES) else "")
+            made.append(Named(letter if e != 1 else "0", int(e)))
+            used += e != 1
+        return made
 
     def element(self, value: v.Value, at: Any) -> tuple[str, int]:
         """The element at coordinates, and how tightly its text binds."""
@@ -102,8 +106,8 @@ class Notation:
             case v.Concat():
                 return self._concat(value, at)
             case v.Reduce() | v.ArgReduce() | v.Scan():
-                return f"{self._named(value)}[{', '.join(map(index_text, at))}]" if at else self._named(value), _WHOLE
-        return f"{self._opaque(value)}[{', '.join(map(index_text, at))}]", _WHOLE
+                return _picked(self._named(value), value.shape, at), _WHOLE
+        return _picked(self._opaque(value), value.shape, at), _WHOLE
 
     def _map(self, value: v.Map, at: Any) -> tuple[str, int]:
         parts = [self.element(a, at[len(at) - len(a.shape) :]) for a in value.args]
@@ -165,7 +169,7 @@ class Notation:
             return self._names[id(value)]
         at = self._coordinates(value.shape, 0)
         if isinstance(value, v.Scan):
-            source = list(map(poly, at))
+            source = [_place(a) for a in at]
             name = Named(at[value.axis].text + "'", at[value.axis].extent)
             source[value.axis] = poly(name)
             sign = ("<" if value.exclusive else "<=") if not value.reverse else (">" if value.exclusive else ">=")
@@ -173,11 +177,11 @@ class Notation:
             text = f"{value.op}[{name.text} {sign} {at[value.axis].text}] {_wrapped((body, level), 5)}"
         else:
             gone = value.axes if isinstance(value, v.Reduce) else (value.axis,)
-            new = self._coordinates([value.source.shape[k] for k in gone], len(at))
+            new = self._coordinates([value.source.shape[k] for k in gone], sum(a.extent != 1 for a in at))
             kept, over = iter(at), iter(new)
-            source = [poly(next(over)) if k in gone else poly(next(kept)) for k in range(len(value.source.shape))]
+            source = [_place(next(over)) if k in gone else _place(next(kept)) for k in range(len(value.source.shape))]
             body, level = self.element(value.source, tuple(source))
-            ranges = ", ".join(f"{n.text} < {n.extent}" for n in new)
+            ranges = ", ".join(f"{n.text} < {n.extent}" for n in new if n.extent != 1)
             prefix = "arg" if isinstance(value, v.ArgReduce) else ""
             text = f"{prefix}{value.op}[{ranges}] {_wrapped((body, level), 5)}"
         return self._line(value, at, text)
@@ -189,13 +193,13 @@ class Notation:
         given = []
         for source in value.sources():
             at = self._coordinates(source.shape, 0)
-            given.append(self.element(source, tuple(map(poly, at)))[0])
+            given.append(self.element(source, tuple(map(_place, at)))[0])
         return self._line(
             value, self._coordinates(value.shape, 0), f"{value.origin or type(value).__name__}({', '.join(given)})"
         )
 
     def _line(self, value: v.Value, at: list[Named], text: str) -> str:
-        key = f"{at} = {text}"
+        key = f"{_indexed('', at)} = {text}{_ranges(at)}"
         if key not in self._known:
             self._known[key] = f"s{len(self._known)}"
             self.lines.append(f"{_indexed(self._known[key], at)} = {text}{_ranges(at)}")
@@ -204,8 +208,18 @@ class Notation:
         return self._known[key]
 
 
+def _place(axis: Named) -> Any:
+    return poly(axis) if axis.extent != 1 else poly(0)
+
+
 def _indexed(name: str, at: list[Named]) -> str:
-    return f"{name}[{', '.join(a.text if a.extent != 1 else '0' for a in at)}]" if at else name
+    moving = [a.text for a in at if a.extent != 1]
+    return f"{name}[{', '.join(moving)}]" if moving else name
+
+
+def _picked(name: str, shape: Any, at: Any) -> str:
+    moving = [index_text(c) for c, e in zip(at, shape, strict=True) if e != 1]
+    return f"{name}[{', '.join(moving)}]" if moving else name
 
 
 def _ranges(at: list[Named]) -> str:
