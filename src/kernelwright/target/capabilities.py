@@ -67,6 +67,8 @@ class Capabilities:
     """What the sums of one task may take."""
     matrix_dtypes: frozenset[str] = frozenset()
     """Dtypes that matrix units multiply."""
+    matrix_operands: Literal["registers", "shared"] = "registers"
+    """Where matrix units read their operands: through registers, which then hold them beside the sums, or in shared memory (wgmma)."""
     launch_seconds: float = LAUNCH_SECONDS
     """Of one more kernel: of its launch, or of waking the threads of a CPU."""
     threads_per_unit: int = 1
@@ -103,11 +105,13 @@ class Capabilities:
         shared = min(shared, shared_limit) if shared_limit else shared
         registers = 4 * (target.registers or ASSUMED_REGISTERS)
         matrix = frozenset(target.peak_flops) - {"float32", "float64"} if MATRIX_UNITS & set(target.features) else frozenset()
+        operands: Literal["registers", "shared"] = "shared" if {"wgmma", "tcgen05"} & set(target.features) else "registers"
         caches = target.caches or ({"L2": target.last_level_cache} if target.last_level_cache else {})
         levels = (Memory("shared memory", shared), *_memories(caches, target))
         return cls(
             target.title, execution, 1, target.warp, registers, levels, 0.0, _peaks(target), tile_bytes=shared,
-            staged_bytes=shared, accumulator_bytes=registers // 8, matrix_dtypes=matrix, threads_per_unit=target.threads_per_core,
+            staged_bytes=shared, accumulator_bytes=registers // 8, matrix_dtypes=matrix, matrix_operands=operands,
+            threads_per_unit=target.threads_per_core,
         )  # fmt: skip
 
     # ------------------------------------------------------------ what rules ask
@@ -150,6 +154,13 @@ class Capabilities:
         the 65,536 that were measured (waking and false sharing cost more than the figures say)."""
         own = self.bandwidth / self.units * self.launch_seconds / 4
         return 65_536 if self.vectors else max(4096, 1 << round(math.log2(max(1.0, own))))
+
+    def sums_bytes(self, *, matrix: bool) -> int:
+        """What the sums of one product may take of a unit's registers. Without matrix units a thread reads operands for every few sums;
+        those that read shared memory themselves leave the registers to the sums."""
+        if not matrix:
+            return self.accumulator_bytes // 2
+        return self.accumulator_bytes * (4 if self.matrix_operands == "shared" else 2)
 
     def busy(self, tasks: int) -> bool:
         """Whether so many iterations keep all units busy to the end. Blocks share a unit anyway; a core takes several in turn, and on

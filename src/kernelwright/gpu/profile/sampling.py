@@ -2,7 +2,8 @@
 
 In: a program, and how to launch it. Out: `Counted`, figures of an average block. Blocks of a grid mostly do the same at other places:
 the first, the last, one in the middle and its neighbours along each axis stand for all; how far their counts differ is the error of
-sampling. What two neighbours read in common says how much of memory a wave of blocks reads once.
+sampling. What two blocks read in common says how much of memory a wave of blocks reads once: along x at distances of 1, 2, 4, …, because
+a grid of one dimension may walk over tiles of two.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from kernelwright.gpu.report import Count, Report
 SECTOR = 32
 FEW = 6
 """Grids of so many blocks are executed whole."""
+FARTHEST = 128
+"""Blocks along x with which a middle block is compared."""
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,24 @@ class Executed:
 
 @dataclass(frozen=True)
 class Footprint:
-    """Memory that some instructions touch together: sectors of one block, and the share that the next block along an axis shares."""
+    """Memory that some instructions touch together: sectors of one block, and for each axis the share that the blocks at distances of
+    1, 2, 4, … share with it (the last stands for all that are farther)."""
 
     sectors: float
     written: bool
-    shared: tuple[float, float, float]
+    shared: tuple[tuple[float, ...], ...]
 
     def over(self, extents: Sequence[float]) -> float:
-        """Sectors of a box of blocks."""
+        """Sectors of a box of blocks: each doubling of an extent adds what the blocks at its distance do not share."""
         total = self.sectors
         for extent, common in zip(extents, self.shared, strict=True):
-            total *= 1 + max(extent - 1, 0) * (1 - common)
+            done = 1.0
+            for share in common[:-1]:
+                if done >= extent:
+                    break
+                total *= 1 + (min(2 * done, extent) / done - 1) * (1 - share)
+                done = min(2 * done, extent)
+            total *= 1 + max(extent / done - 1, 0) * (1 - common[-1])
         return total
 
 
@@ -121,14 +131,32 @@ def _chosen(grid: Sequence[int]) -> list[tuple[int, int, int]]:
     gx, gy, gz = grid
     if gx * gy * gz <= FEW:
         return [(x, y, z) for z in range(gz) for y in range(gy) for x in range(gx)]
-    middle = ((gx - 1) // 2, (gy - 1) // 2, (gz - 1) // 2)
+    middle = (_round(gx), (gy - 1) // 2, (gz - 1) // 2)
     places = [middle, (0, 0, 0), (gx - 1, gy - 1, gz - 1)]
     for axis in range(3):
         if middle[axis] + 1 < grid[axis]:
             near = list(middle)
             near[axis] += 1
             places.append((near[0], near[1], near[2]))
+    places += [(x, middle[1], middle[2]) for x in _along(middle[0], gx)[1:]]
     return list(dict.fromkeys(places))
+
+
+def _round(extent: int) -> int:
+    """A place in the middle of an axis that is a multiple of the distances looked at: groups of blocks begin at such places."""
+    align = 1
+    while 2 * align <= min(2 * FARTHEST, extent // 2):
+        align *= 2
+    return extent // 2 // align * align
+
+
+def _along(middle: int, extent: int) -> list[int]:
+    """Places of blocks at distances of 1, 2, 4, … from the middle of an axis, as far as there are any."""
+    found, distance = [], 1
+    while distance <= FARTHEST and middle + distance < extent:
+        found.append(middle + distance)
+        distance *= 2
+    return found
 
 
 def _average(program: Program, reports: Sequence[Report]) -> tuple[Executed, ...]:
@@ -165,15 +193,19 @@ def _footprints(program: Program, reports: dict[tuple[int, int, int], Report], g
     for writes, sites, sectors in groups:
         shared = []
         for axis in range(3):
-            near = tuple(m + (a == axis) for a, m in enumerate(middle))
-            other = of_block.get((near[0], near[1], near[2]))
-            if grid[axis] < 2 or other is None or not len(sectors):
-                shared.append(1.0 if grid[axis] < 2 else 0.0)
+            if grid[axis] < 2 or not len(sectors):
+                shared.append((1.0 if grid[axis] < 2 else 0.0,))
                 continue
-            theirs = [other[s] for s in sites if s in other]
-            both = np.intersect1d(sectors, np.unique(np.concatenate(theirs))) if theirs else ()
-            shared.append(len(both) / len(sectors))
-        found.append(Footprint(float(len(sectors)), writes, (shared[0], shared[1], shared[2])))
+            places = _along(middle[axis], grid[axis]) if axis == 0 else [middle[axis] + 1]
+            common = []
+            for place in places:
+                near = tuple(place if a == axis else m for a, m in enumerate(middle))
+                other = of_block.get((near[0], near[1], near[2]))
+                theirs = [other[s] for s in sites if s in other] if other is not None else []
+                both = np.intersect1d(sectors, np.unique(np.concatenate(theirs))) if theirs else ()
+                common.append(len(both) / len(sectors))
+            shared.append(tuple(common) or (0.0,))
+        found.append(Footprint(float(len(sectors)), writes, tuple(shared)))
     return tuple(found)
 
 

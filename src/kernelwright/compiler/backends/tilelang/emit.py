@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kernelwright.compiler.backends.tilelang.kernel import Launch, launches
-from kernelwright.compiler.language import State
+from kernelwright.compiler.hardware import capabilities_of
+from kernelwright.compiler.language import State, language
 from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
 from kernelwright.compiler.lower.module_file.values import extents
 from kernelwright.sketch import nodes
@@ -16,12 +17,13 @@ def lower(
     sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = (), capabilities: Capabilities | None = None
 ) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
+    machine = capabilities or capabilities_of(language("tilelang"))
     taken: set[str] = set()
     functions: list[str] = []
 
     def calls(each: nodes.Sketch, step: nodes.Kernel) -> Iterator[Call]:
         root = {t.name: t.source if t.role == "view" else t.name for t in each.tensors}
-        for launch in launches(each, step, taken):
+        for launch in launches(each, step, taken, machine):
             functions.append(launch.text)
             names = tuple(dict.fromkeys(root[name] for name in launch.tensors))
             blocks = "" if launch.grid.constant is not None else str(launch.grid)

@@ -21,6 +21,7 @@ from kernelwright.compiler.lower.tile_programs.plan import Dim, Plan
 from kernelwright.compiler.lower.tile_values import Block, Carried, LoopEffect, Value
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, poly
+from kernelwright.target import Capabilities
 
 THREADS = 128
 CORE = 32
@@ -40,9 +41,9 @@ class Launch:
     fitted: tuple[str, ...] = ()
 
 
-def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str]) -> list[Launch]:
+def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str], machine: Capabilities) -> list[Launch]:
     """All launches of one kernel of the sketch."""
-    return [_Build(sketch, kernel, body, taken).launch() for body in launch_bodies(kernel)]
+    return [_Build(sketch, kernel, body, taken, machine).launch() for body in launch_bodies(kernel)]
 
 
 class _Build(LaunchBuilder):

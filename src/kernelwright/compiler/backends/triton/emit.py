@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from kernelwright.compiler.backends.triton.kernel import Launch, launches
 from kernelwright.compiler.backends.triton.op_table import HELPERS
-from kernelwright.compiler.language import State
+from kernelwright.compiler.hardware import capabilities_of
+from kernelwright.compiler.language import State, language
 from kernelwright.compiler.lower.module_file.launches import Call, contiguous, programs_of, render
 from kernelwright.compiler.lower.module_file.values import python
 from kernelwright.sketch import nodes
@@ -24,11 +25,12 @@ def lower(
     sketch: nodes.Sketch, *, state: State = (), shapes: Sequence[nodes.Sketch] = (), capabilities: Capabilities | None = None
 ) -> str:
     """One Python file. `shapes` are sketches of the same module for other input shapes."""
+    machine = capabilities or capabilities_of(language("triton"))
     taken: set[str] = set()
     functions: list[str] = []
 
     def calls(each: nodes.Sketch, step: nodes.Kernel) -> Iterator[Call]:
-        for launch in launches(each, step, taken):
+        for launch in launches(each, step, taken, machine):
             functions.append(launch.text)
             blocks = "" if launch.grid.constant is not None else str(launch.grid)
             yield Call((_call(each, launch),), launch.tensors, launch.once, blocks)

@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from kernelwright.compiler.backends.triton.lines import TensorWriter
 from kernelwright.compiler.backends.triton.program import Program
+from kernelwright.compiler.lower.tile_programs import plan as planning
 from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
 from kernelwright.compiler.lower.tile_programs.lines import Name
-from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan
+from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan, Survey
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges
+from kernelwright.target import Capabilities
 
 
 @dataclass(frozen=True)
@@ -32,16 +34,16 @@ class Launch:
     constants: tuple[tuple[str, str], ...] = ()
 
 
-def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str]) -> list[Launch]:
+def launches(sketch: nodes.Sketch, kernel: nodes.Kernel, taken: set[str], machine: Capabilities) -> list[Launch]:
     """All launches of one kernel of the sketch."""
-    return [_Build(sketch, kernel, body, taken).launch() for body in launch_bodies(kernel)]
+    return [_Build(sketch, kernel, body, taken, machine).launch() for body in launch_bodies(kernel)]
 
 
 class _Build(LaunchBuilder):
     """One launch in the making."""
 
     def launch(self) -> Launch:
-        plan, lanes, _ = self.planned()
+        plan, lanes, survey = self.planned()
         body, largest, dots, constants = self._write(plan, lanes)
         grid = self.blocks(self.factors(plan, lanes))
         name = self.name()
@@ -50,10 +52,24 @@ class _Build(LaunchBuilder):
         parameters = [*(f"{tensor}_ptr" for tensor in used), *sizes, *(f"{constant}: tl.constexpr" for constant in special)]
         head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
-        warps = 4 if largest <= 2048 else 8 if largest <= 8192 or dots else 16
+        warps = self.warps(plan, survey) if dots else 4 if largest <= 2048 else 8 if largest <= 8192 else 16
         text = head + doc + "\n".join(body) + "\n"
         given = tuple((constant, _block(dim)) for constant, dim in constants.items())
         return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, sizes, given)
+
+    @staticmethod
+    def warps(plan: Plan, survey: Survey) -> int:
+        """Of a program with products: as many as leave each thread 128 sums on matrix units, 32 where it multiplies by itself, which
+        needs registers for operands too."""
+        most = 1
+        for block in survey.blocks:
+            dims = {plan.of[name].name: plan.of[name].size for name in block if name in survey.dots}
+            each = 32 if any(name in survey.exact for name in block) else 128
+            sums = 1
+            for size in dims.values():
+                sums *= size
+            most = max(most, sums // (32 * each))
+        return min(8, max(4, planning.power(most)))
 
     def _write(self, plan: Plan, lanes: dict[str, int]) -> tuple[list[str], int, bool, dict[str, Dim]]:
         program = Program(TensorWriter(Ranges(dict(self.ranges.known))), self.places)

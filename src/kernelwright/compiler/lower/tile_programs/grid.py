@@ -14,12 +14,14 @@ from kernelwright.compiler.lower.liveness import names_bound
 from kernelwright.compiler.lower.tile_graph import GraphBuilder, walk
 from kernelwright.compiler.lower.tile_programs import plan as planning
 from kernelwright.compiler.lower.tile_programs.elements import TensorPlace
+from kernelwright.compiler.lower.tile_programs.factors import multiplied_as_stored
 from kernelwright.compiler.lower.tile_programs.lines import Name, Writer
 from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan, Survey, ceil_div, likely, plain
 from kernelwright.compiler.lower.tile_programs.survey import Surveyor
 from kernelwright.compiler.lower.tile_values import Block, LoopEffect, made_of
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly
+from kernelwright.target import Capabilities
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,16 @@ def _stores(statement: nodes.Statement) -> bool:
 class LaunchBuilder:
     """One launch in the making: what is the same in all languages."""
 
-    def __init__(self, sketch: nodes.Sketch, kernel: nodes.Kernel, body: tuple[nodes.Statement, ...], taken: set[str]) -> None:
+    def __init__(
+        self,
+        sketch: nodes.Sketch,
+        kernel: nodes.Kernel,
+        body: tuple[nodes.Statement, ...],
+        taken: set[str],
+        machine: Capabilities,
+    ) -> None:
         self.sketch, self.kernel, self.taken = sketch, kernel, taken
+        self.machine, self.budget = machine, planning.Budget.of(machine)
         self.examples = {s.name: s.value for s in sketch.sizes if s.dynamic}
         self.sizes: dict[str, Poly] = {s.name: poly(s.name if s.dynamic else s.value) for s in sketch.sizes} | {
             t.name: poly(t.value) for t in sketch.tunables
@@ -103,7 +113,7 @@ class LaunchBuilder:
         builder.ranges = self.ranges
         builder.storage_names |= self.examples.keys()
         self.written_too = builder.written_too
-        return builder.build()
+        return multiplied_as_stored(builder.build())
 
     def tensor_places(self) -> dict[str, TensorPlace]:
         found = {}
@@ -123,11 +133,11 @@ class LaunchBuilder:
     def planned(self) -> tuple[Plan, dict[str, int], Survey]:
         """The dimensions of a block, the loops whose iterations are its lanes, and what the last dry run saw."""
         survey = self._survey()
-        plan = planning.make(survey)
+        plan = planning.make(survey, self.budget)
         lanes = self._lanes(plan)
         if lanes:
             survey = self._survey()
-            plan = planning.make(survey)
+            plan = planning.make(survey, self.budget)
         return plan, lanes, survey
 
     def _survey(self) -> Survey:

@@ -59,7 +59,7 @@ class Writer:
     def __init__(self, ranges: Ranges, taken: Iterable[str] = ()) -> None:
         self.ranges = ranges
         self.frames = [Frame(1)]
-        self.order: dict[str, int] = {}
+        self.order: dict[str, float] = {}
         self.dims: dict[str, Dim] = {}
         self.names: dict[str, Name] = {}
         self.known: dict[Hashable, Expr] = {}

@@ -1,7 +1,8 @@
 """Block dimensions of one Triton program: which tile axes are the same dimension, how large its block is, who walks over it.
 
 In: what a first, dry run over the program's tiles has found (`Survey`): dimensions by name, which of them are read as one another,
-the blocks in which they meet, what is done along them. Out: `Plan`: for each dimension its representative and its `Dim`.
+the blocks in which they meet, what is done along them; and what a device affords (`Budget`). Out: `Plan`: for each dimension its
+representative and its `Dim`.
 
 A dimension whose tiles are too large is cut: over the grid where nothing is reduced along it, in a loop of the program where a store
 reads results that do not have it (the second pass of a softmax), in a loop of the reduction where only that reduction has it. One
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.index import Leaf, Poly, Ranges, poly
+from kernelwright.target import Capabilities
 
 Extent = int | Poly
 """Of a dimension: a number, or an expression over sizes that vary."""
@@ -29,14 +31,33 @@ LANES = 2048
 """Elements that a program should have at least; small tiles take in neighbours of a parallel loop."""
 DOT = 16
 """The smallest extent of a matrix product's operands."""
-DEPTH = 16
-"""Block of a product's inner dimension for fp32; half floats take four times as much."""
+DEPTH = 32
+"""Block of a product's inner dimension for fp32, a line of 128 bytes; half floats take twice as much."""
 VARYING = 128
 VARYING_MOST = 1024
 """Elements of a block along a dimension whose extent varies, at least and at most: the example may be a small one."""
-EXACT_SIDE = 64
 EXACT_BLOCK = 4096
-"""Side and elements of a product's block in fp32: exact products are made without tensor cores, and operands fill the registers."""
+"""Elements of a product's block in fp32: exact products are made without tensor cores, and operands fill the registers."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Elements of a block that a device's registers hold beside what else a program needs: of any tile, of the sums of a product that
+    is multiplied in fp32, of one on matrix units."""
+
+    block: int = BLOCK
+    exact: int = EXACT_BLOCK
+    matrix: int = 2 * BLOCK
+
+    @classmethod
+    def of(cls, machine: Capabilities) -> Budget:
+        """What a device affords."""
+        return cls(BLOCK, max(1024, machine.sums_bytes(matrix=False) // 4), max(BLOCK, machine.sums_bytes(matrix=True) // 4))
+
+    def limit(self, block: Iterable[str], exact: set[str], matrix: set[str]) -> int:
+        """For a block that has these dimensions: those of an exact product, of one on matrix units."""
+        names = set(block)
+        return self.exact if names & exact else self.matrix if len(names & matrix) > 1 else self.block
 
 
 @dataclass
@@ -137,7 +158,7 @@ def power(n: int) -> int:
     return 1 << max(0, n - 1).bit_length()
 
 
-def make(survey: Survey) -> Plan:
+def make(survey: Survey, budget: Budget) -> Plan:
     """Sizes for all dimensions."""
     _share(survey)
     groups: dict[str, list[str]] = {}
@@ -159,12 +180,10 @@ def make(survey: Survey) -> Plan:
         if wanted is not None and all(name in survey.inner for name in names) and dim.size > wanted:
             dim.size, dim.walk = wanted, "loop"
     exact = {survey.find(name) for name in survey.exact}
-    for root in exact:
-        if dims[root].size > EXACT_SIDE and _walk(survey, groups[root]) == "grid":
-            dims[root].size, dims[root].walk = EXACT_SIDE, "grid"
+    matrix = {survey.find(name) for name in survey.dots - survey.inner} - exact
     for _ in range(64):
         sizes = {block: _product(dims[name].size for name in block) for block in blocks}
-        large = [block for block in blocks if sizes[block] > (EXACT_BLOCK if exact & set(block) else BLOCK)]
+        large = [block for block in blocks if sizes[block] > budget.limit(block, exact, matrix)]
         if not large or not any(_cut(survey, groups, dims, block) for block in sorted(large, key=lambda b: -sizes[b])):
             break
     for block in blocks:

@@ -125,8 +125,11 @@ class TileProgram(TileElements):
         return axes, [dim for dim in inner.values() if dim], index_at([inner.get(a) or dim for a, dim in enumerate(axes)])
 
     def product_axes(self, value: Value) -> tuple[tuple[str, ...], str]:
-        """Dimensions of a product, and the one that it sums over."""
-        axes, inner = self.axes_of(value), self.dimension(f"k{value.id}", extents(value.args[0])[-1])
+        """Dimensions of a product, and the one that it sums over, which stands between them: so neither operand must be transposed."""
+        axes, known = self.axes_of(value), set(self.out.order)
+        inner = self.dimension(f"k{value.id}", extents(value.args[0])[-1])
+        if inner and inner not in known and len(axes) > 1 and all(axes[-2:]):
+            self.out.order[inner] = (self.out.order[axes[-2]] + self.out.order[axes[-1]]) / 2
         return axes, inner
 
     def distinct(self, axes: Sequence[str], inner: str) -> None:

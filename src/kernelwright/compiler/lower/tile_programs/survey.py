@@ -108,7 +108,7 @@ class Surveyor(TileProgram):
         if inner:
             survey.inner.add(inner)
             if dot:
-                survey.wants[inner] = DEPTH if exact else 4 * DEPTH
+                survey.wants[inner] = DEPTH if exact else 2 * DEPTH
         self._kept(axes)
         if dot:
             survey.dots |= {rows, columns, inner}

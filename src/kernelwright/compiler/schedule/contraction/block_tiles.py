@@ -1,7 +1,7 @@
 """The tile of the output that one block of a GPU computes, and into how many parts a long sum is cut: by what every choice would cost.
 
 In: a GemmProblem and capabilities. Out: `BlockTile` with the seconds it should take and the reason in words. The sums of a tile stay in
-registers, two stages of its operands in shared memory, twice, so that another block works while one waits. A round in which some
+registers, three stages of its operands in shared memory, twice, so that another block works while one waits. A round in which some
 units have no tile costs as much as a full one, so the number of units decides the tile's size as much as its memories do.
 """
 
@@ -15,17 +15,23 @@ from kernelwright.compiler.graph.problems import GemmProblem
 from kernelwright.compiler.schedule.contraction.blocks import ceil_div
 from kernelwright.target import Capabilities
 
-SIDES, DEPTHS = (16, 32, 64, 128, 256), (128, 64, 32, 16)
+SIDES = (16, 32, 64, 128, 256)
 """Extents that matrix units and vectors of all devices divide."""
-STAGES, RESIDENT = 2, 2
-"""Stages of a product's operands (one is multiplied while the next arrives), and blocks that share a unit."""
-CACHED = 2.5
-"""How much faster than from memory operands come that other blocks read as well (H100: 5.5 TB/s from L2 beside 3.35, published
-microbenchmarks; a guess for others)."""
-ATTAINED = 0.6
-"""Of the peak, what a kernel without hand-tuned pipelines reaches: a guess."""
-READ = 16
-"""Rows or columns whose multiplications take as long as reading one element of the other operand for them from shared memory."""
+LINE = 128
+"""Bytes of a row of an operand that is staged at a time, at most: longer ones use no line of a cache better, and take its room."""
+STAGES, RESIDENT = 3, 2
+"""Stages of a product's operands (one is multiplied while the next two arrive), and blocks that share a unit; one that takes half of its
+registers has it alone."""
+CACHED = 1.8
+"""How much faster than from memory operands come that other blocks read as well (H100: 5.5 TB/s from L2 beside 3.35, A100: 4 beside 2.0;
+published microbenchmarks; a guess for others)."""
+ATTAINED = 0.85
+"""Of the peak, what a pipelined loop reaches when nothing else is short."""
+READ = {False: 16, True: 8}
+"""Rows or columns whose multiplications take as long as reading one element of the other operand for them from shared memory: without
+and with matrix units, which share what they read between the threads of a warp."""
+FILL = 2
+"""Steps over k that pass before the first product, and again until the last sum is stored."""
 SHORTEST = 256
 """Terms of a part of a sum, at least."""
 
@@ -54,18 +60,34 @@ def choose(p: GemmProblem, machine: Capabilities, *, parts: bool = True) -> Bloc
 
 
 def _tiles(p: GemmProblem, machine: Capabilities) -> Iterator[BlockTile]:
-    name = p.operand.torch_name
-    exact = name not in machine.matrix_dtypes
-    sums = machine.accumulator_bytes // (2 if exact else 1)  # without matrix units operands take registers as well
-    room = machine.staged_bytes // (STAGES * RESIDENT)
-    size = p.operand.size
+    matrix, size = p.operand.torch_name in machine.matrix_dtypes, p.operand.size
+    sums = machine.sums_bytes(matrix=matrix)
     for tall in _sides(p.m):
         for wide in _sides(p.n):
-            fitting = [d for d in DEPTHS if (tall + wide) * d * size <= room and (d < 2 * p.k or d == DEPTHS[-1])]
             smallest = max(tall, wide) <= SIDES[0]
-            if not fitting or (tall * wide * p.dtype.size > sums and not smallest):
+            if tall * wide * p.dtype.size > sums and not smallest:
                 continue
-            yield from (_of(p, machine, (tall, wide, fitting[0]), parts) for parts in _parts(p, machine, tall, wide))
+            deep = next(
+                (d for d in _depths(p, size) if (tall + wide) * d * size <= _room(machine, tall * wide * p.dtype.size)), 0
+            )
+            if deep:
+                yield from (_of(p, machine, (tall, wide, deep), parts) for parts in _parts(p, machine, tall, wide))
+
+
+def _depths(p: GemmProblem, size: int) -> list[int]:
+    """Terms that may be staged at a time, most first: a line of memory, or less where the sum is short."""
+    deep, found = max(SIDES[0], LINE // size), []
+    while deep >= SIDES[0]:
+        if deep < 2 * p.k or deep == SIDES[0]:
+            found.append(deep)
+        deep //= 2
+    return found
+
+
+def _room(machine: Capabilities, sums: int) -> int:
+    """Bytes that one stage of a block's operands may take."""
+    alone = 2 * sums >= machine.registers
+    return machine.staged_bytes // (STAGES * (1 if alone else RESIDENT))
 
 
 def _sides(extent: int) -> list[int]:
@@ -91,15 +113,17 @@ def _of(p: GemmProblem, machine: Capabilities, blocks: tuple[int, int, int], par
     tall, wide, deep = blocks
     name, size, tiles = p.operand.torch_name, p.operand.size, _count(p, tall, wide)
     length = ceil_div(p.k, parts)
-    reached = ATTAINED / (1 + READ / tall + READ / wide)
+    matrix = name in machine.matrix_dtypes
+    reached = ATTAINED / (1 + READ[matrix] / tall + READ[matrix] / wide)
     multiply = 2.0 * tall * wide * length / (reached * machine.peak_of(name) / machine.units)
     fetch = (tall + wide) * length * size / (CACHED * machine.bandwidth / machine.units)
     rounds = ceil_div(tiles * parts, machine.units)
-    seconds = rounds * max(multiply, fetch)
+    steps = ceil_div(length, deep)
+    seconds = rounds * max(multiply, fetch) * (steps + FILL) / steps
     result = math.prod(p.batch) * p.m * p.n * p.dtype.size
     if parts > 1:
         seconds += 2.0 * parts * result / machine.bandwidth + machine.launch_seconds
-    how = "matrix units" if name in machine.matrix_dtypes else "no matrix units"
+    how = "matrix units" if matrix else "no matrix units"
     reason = (
         f"product {p.m} x {p.k} x {p.n} ({p.operand}, {how}): tiles of {tall} x {wide}, {tall * wide * p.dtype.size >> 10} KiB of sums "
         f"in registers of {machine.registers >> 10}, and {deep} terms at a time, {STAGES * (tall + wide) * deep * size >> 10} KiB staged "
