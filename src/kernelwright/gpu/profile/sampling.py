@@ -191,7 +191,7 @@ def _footprints(program: Program, reports: dict[tuple[int, int, int], Report], g
             groups.append((written[site], [site], sectors))
     found = []
     for writes, sites, sectors in groups:
-        shared = []
+        shared: list[tuple[float, ...]] = []
         for axis in range(3):
             if grid[axis] < 2 or not len(sectors):
                 shared.append((1.0 if grid[axis] < 2 else 0.0,))
