@@ -7,8 +7,8 @@ import re
 import pytest
 
 from kernelwright.compiler.language import language
-from kernelwright.sketch.parse import parse
 from kernelwright.sketch.nodes import Sketch
+from kernelwright.sketch.parse import parse
 from kernelwright.target import Capabilities, Target
 
 
