@@ -30,7 +30,15 @@ class _Entry(ctypes.Structure):
         ("run", ctypes.c_void_p),
         *(
             (n, ctypes.c_uint32)
-            for n in ("register_bytes", "local_bytes", "shared_bytes", "counters", "shared_granule", "global_granule")
+            for n in (
+                "register_bytes",
+                "local_bytes",
+                "shared_bytes",
+                "counters",
+                "shared_granule",
+                "global_granule",
+                "partial",
+            )
         ),
     ]
 

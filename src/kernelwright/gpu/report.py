@@ -20,6 +20,9 @@ KINDS = {
     11: "shared_out_of_bounds",
     12: "local_out_of_bounds",
     13: "missing_lanes",
+    14: "bad_map",
+    15: "block_ended",
+    16: "unfinished_product",
 }
 _SENTENCES = {
     "out_of_bounds": "accesses memory outside of all allocations",
@@ -35,6 +38,9 @@ _SENTENCES = {
     "shared_out_of_bounds": "accesses shared memory beyond what its block has",
     "local_out_of_bounds": "accesses local memory beyond its frame",
     "missing_lanes": "names lanes that do not come to this instruction",
+    "bad_map": "copies a tile by a tensor map that was not made, has another rank or an interleaved layout",
+    "block_ended": "accesses shared memory of a block of its cluster that has ended",
+    "unfinished_product": "uses a register of a product on matrix units that has not been waited for",
 }
 
 

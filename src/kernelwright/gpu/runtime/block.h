@@ -5,6 +5,8 @@
 #include <vector>
 #include "machine.h"
 
+struct Block;
+
 struct Grid {
     Launch* launch;
     std::atomic<uint64_t> next_block, progress;
@@ -16,6 +18,13 @@ struct Grid {
 
 struct Barrier {
     uint32_t warps, extra, expected, value, kind, any;
+};
+
+// Blocks that run side by side on one thread of the host, in the order of their rank.
+struct Cluster {
+    std::vector<Block*> blocks;
+    uint64_t arrived = 0, phase = 0;
+    uint32_t running = 0;
 };
 
 struct Block {
@@ -30,6 +39,8 @@ struct Block {
     Barrier barriers[17];
     std::vector<uint64_t> counts, site_counts;  // of this block's worker, added up at its end
     void* checks;
+    Cluster* cluster = nullptr;
+    bool gone = false;
 };
 
 void kw_fault(Warp* w, uint32_t kind, uint32_t site, int lane, uint64_t address, uint64_t detail);
@@ -40,6 +51,8 @@ void kw_block_begins(Block*);
 void kw_block_ends(Block*);
 void kw_block_freed(Block*);
 void kw_barrier_opens(Block*, uint32_t barrier);
+void kw_warp_arrives(Warp*, uint32_t barrier);
+void kw_cluster_opens(Block*);
 void kw_grid_begins(Grid*);
 void kw_grid_ends(Grid*);
 uint64_t kw_shared_room(uint64_t bytes);

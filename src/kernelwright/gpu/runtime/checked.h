@@ -1,25 +1,53 @@
 // Of `memory.cpp`, the checked variant: bounds, alignment, uninitialised and racing accesses, copies not waited for; and counts.
 //
 // Shared memory has two shadow cells for each granule (the least size that the kernel accesses): who wrote it last and who read
-// it, each with the number of barriers before. Two accesses race if they are of different warps between the same two barriers,
-// one of them writes, and not both are atomic, and it is not a write of what another has written there already (compilers have
+// it, each with the block's count of barriers and releases before. A warp knows up to which count each other warp is in order with
+// it: after a barrier of all, of some, or in shared memory. An access races with one of another warp that it is not in order with,
+// if one of them writes, not both are atomic, and it is not a write of what another has written there already (compilers have
 // warps that hold the same values all store them). Global memory has one cell for each granule with the blocks that wrote and read
 // it; a block that has used an atomic or an acquiring load is taken to be in order with the others.
 #pragma once
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <sys/mman.h>
+#include <unordered_map>
 #define CHECKED 1
 
 enum { ATOMIC = 128, PENDING = 64, MANY = 63 };
 
 struct Copy { uint64_t to, from; uint32_t size, given, site, lane; };
-struct WarpCopies { std::vector<Copy> open; std::vector<std::vector<Copy>> groups; };
+struct Stretch { uint64_t begin; uint32_t bytes, site, lane; };  // of shared memory, read until something has been waited for
+struct WarpCopies {
+    std::vector<Copy> open;
+    std::vector<std::vector<Copy>> groups;
+    std::vector<Stretch> product, stored;
+    std::vector<std::vector<Stretch>> products, stores;
+};
+struct Bulk { std::function<void()> act; Block* to; uint64_t first, last; uint32_t warp, time, bytes; };
+struct Mbarrier {
+    uint32_t seen[32] = {}, made = 0, maker = 0;
+    bool valid = false;
+    std::vector<Copy> copies;
+    std::vector<Bulk> tiles;
+};
 struct Line { uint64_t number; uint32_t sectors; };  // of 128 bytes; which of its four sectors are there
 enum { WAYS = 8 };
 struct BlockChecks {
     std::vector<uint32_t> wrote, read;
-    uint32_t epoch = 1, tag = 1;
-    bool synced = false;
+    uint32_t epoch = 1, tag = 1, warps = 0, cluster_epoch = 0;
+    bool synced = false, partial = false, pending_release = false;
+    uint32_t seen[32][32], low[32], joined[17][32];  // of each warp: up to which count others are in order with it, and the least of these
+    std::vector<std::array<uint32_t, 32>> readers;   // where several warps read, and barriers are not of all
+    std::unordered_map<uint64_t, Mbarrier> mbarriers;
+    void joins(uint32_t warp, const uint32_t* other) {
+        uint32_t least = ~0u;
+        for (uint32_t v = 0; v < 32; v++) {
+            seen[warp][v] = std::max(seen[warp][v], other[v]);
+            if (v < warps) least = std::min(least, seen[warp][v]);
+        }
+        low[warp] = least;
+    }
     std::vector<WarpCopies> copies;
     uint64_t last_range = 0;
     struct { const void* data = nullptr; int bytes = 0, n = 0; } stored;  // what a store into shared memory brings
@@ -60,6 +88,14 @@ void kw_block_begins(Block* b) {
     c->wrote.assign(cells, 0);
     c->read.assign(cells, 0);
     c->epoch = 1;
+    c->warps = b->warp_count;
+    c->cluster_epoch = 0;
+    c->partial = b->launch->entry->partial;
+    memset(c->seen, 0, sizeof c->seen);
+    memset(c->low, 0, sizeof c->low);
+    memset(c->joined, 0, sizeof c->joined);
+    c->readers.clear();
+    c->mbarriers.clear();
     c->tag = (uint32_t)(b->number % 65533) + 1;
     c->synced = false;
     c->copies.assign(b->warp_count, {});
@@ -67,7 +103,27 @@ void kw_block_begins(Block* b) {
 }
 void kw_block_ends(Block*) {}
 void kw_block_freed(Block* b) { delete (BlockChecks*)b->checks; }
-void kw_barrier_opens(Block* b, uint32_t) { ((BlockChecks*)b->checks)->epoch++; }
+// All that wait are in order with each other, with who has only arrived, and with who has left.
+void kw_barrier_opens(Block* b, uint32_t id) {
+    auto* c = (BlockChecks*)b->checks;
+    uint32_t together[32];
+    memcpy(together, c->joined[id], sizeof together);
+    memset(c->joined[id], 0, sizeof c->joined[id]);
+    auto here = [&](uint32_t i) { return b->state[i] == 1 && b->warps[i]->barrier == id; };
+    for (uint32_t i = 0; i < b->warp_count; i++) {
+        if (here(i))
+            for (uint32_t v = 0; v < 32; v++) together[v] = std::max(together[v], c->seen[i][v]);
+        if (here(i) || b->state[i] == 2) together[i] = c->epoch;
+    }
+    for (uint32_t i = 0; i < b->warp_count; i++)
+        if (here(i)) c->joins(i, together);
+    c->epoch++;
+}
+void kw_warp_arrives(Warp* w, uint32_t id) {
+    BlockChecks* c = checks_of(w);
+    for (uint32_t v = 0; v < 32; v++) c->joined[id][v] = std::max(c->joined[id][v], c->seen[w->index][v]);
+    c->joined[id][w->index] = c->epoch++;
+}
 uint64_t kw_shared_room(uint64_t bytes) { return 3 * bytes + 4096; }
 
 static uint32_t active(uint32_t mask) { return (uint32_t)__builtin_popcount(mask); }
@@ -180,21 +236,36 @@ KW_INLINE bool is_one(const uint64_t* at) {
     return !off;
 }
 
+// Whether an access at a count by another warp is not in order with this one.
+KW_INLINE bool apart(BlockChecks* c, uint32_t warp, uint32_t cell) {
+    return cell >> 8 > c->low[warp] && (cell & 31) != warp && cell >> 8 > c->seen[warp][cell & 31];
+}
 // The shadow of one lane's access to shared memory: 0 or the kind of the fault, and who the other was.
-KW_INLINE uint32_t shadow(BlockChecks* c, uint32_t warp, uint32_t first, uint32_t last, int access, uint32_t& other) {
+static uint32_t shadow(BlockChecks* c, uint32_t warp, uint32_t first, uint32_t last, int access, uint32_t& other) {
     uint32_t mine = c->epoch << 8 | warp;
     for (uint32_t g = first; g <= last; g++) {
-        uint32_t wrote = c->wrote[g];
+        uint32_t wrote = c->wrote[g], read = c->read[g];
         if (access != WRITE && !wrote) return F_UNINITIALISED;
         if (wrote & PENDING && access != WRITE) { other = wrote & 31; return F_STALE_COPY; }
-        if (wrote >> 8 == c->epoch && (wrote & 31) != warp && !(access == UPDATE && wrote & ATOMIC)) { other = wrote & 31; return F_SHARED_RACE; }
+        if (apart(c, warp, wrote) && !(access == UPDATE && wrote & ATOMIC)) { other = wrote & 31; return F_SHARED_RACE; }
+        bool many = (read & 63) == MANY;
         if (access != READ) {
-            uint32_t read = c->read[g];
-            if (read >> 8 == c->epoch && (read & 63) != warp) { other = read & 63; return F_SHARED_RACE; }
+            if (read && !many && apart(c, warp, read)) { other = read & 31; return F_SHARED_RACE; }
+            if (many && !c->partial && read >> 8 > c->low[warp]) { other = 31; return F_SHARED_RACE; }
+            if (many && c->partial)
+                for (uint32_t v = 0; v < c->warps; v++)
+                    if (v != warp && c->readers[read >> 8][v] > c->seen[warp][v]) { other = v; return F_SHARED_RACE; }
             c->wrote[g] = mine | (access == UPDATE ? ATOMIC : 0);
-        } else {
-            uint32_t read = c->read[g];
-            c->read[g] = read >> 8 == c->epoch && (read & 63) != warp ? c->epoch << 8 | MANY : mine;
+            if (many && c->partial) c->readers[read >> 8].fill(0);
+            else if (c->partial) c->read[g] = 0;
+        } else if (many && c->partial) c->readers[read >> 8][warp] = c->epoch;
+        else if (!read || (read & 63) == warp || read >> 8 <= c->low[warp]) c->read[g] = mine;
+        else if (!c->partial) c->read[g] = c->epoch << 8 | MANY;
+        else {
+            c->readers.emplace_back().fill(0);
+            c->readers.back()[read & 31] = read >> 8;
+            c->readers.back()[warp] = c->epoch;
+            c->read[g] = (uint32_t)(c->readers.size() - 1) << 8 | MANY;
         }
     }
     return 0;
@@ -208,7 +279,8 @@ static bool stored_again(Warp* w, BlockChecks* c, uint32_t mask, const uint64_t*
         if (at[__builtin_ctz(m)] == at[lane]) lane = std::max(lane, __builtin_ctz(m));
     for (uint64_t g = o >> granule; g <= (o + (uint64_t)size - 1) >> granule; g++) {
         uint32_t read = c->read[g];
-        if (read >> 8 == c->epoch && (read & 63) != w->index) return false;
+        bool many = (read & 63) == MANY;
+        if (read && (many ? c->partial || read >> 8 > c->low[w->index] : apart(c, w->index, read))) return false;
     }
     int bytes = c->stored.bytes, step = bytes == 1 ? 2 : bytes;  // bytes come in registers of 16 bits
     for (int k = 0; k < c->stored.n; k++)
@@ -218,22 +290,26 @@ static bool stored_again(Warp* w, BlockChecks* c, uint32_t mask, const uint64_t*
 // A row of granules at once: true, and the cells brought up to date, if nothing is wrong with any.
 static bool shadow_row(BlockChecks* c, uint32_t warp, uint64_t first, uint64_t count, int access) {
     uint32_t *wrote = c->wrote.data() + first, *read = c->read.data() + first;
-    uint32_t epoch = c->epoch, mine = epoch << 8 | warp, bad = 0;
+    uint32_t low = c->low[warp], mine = c->epoch << 8 | warp, many = c->epoch << 8 | MANY, bad = 0;
+    if (c->partial) {  // readers are told apart there
+        for (uint64_t i = 0; i < count; i++) bad |= (uint32_t)((read[i] & 63) != warp) & (uint32_t)(read[i] != 0);
+        if (bad) return false;
+    }
     if (access == READ) {
         for (uint64_t i = 0; i < count; i++) {
             uint32_t x = wrote[i];
-            bad |= (uint32_t)(x == 0) | (x & PENDING) | (uint32_t)((x >> 8 == epoch) & ((x & 31) != warp));
+            bad |= (uint32_t)(x == 0) | (x & PENDING) | (uint32_t)((x >> 8 > low) & ((x & 31) != warp));
         }
         if (bad) return false;
         for (uint64_t i = 0; i < count; i++) {
             uint32_t x = read[i];
-            read[i] = (x >> 8 == epoch) & ((x & 63) != warp) ? epoch << 8 | MANY : mine;
+            read[i] = (x >> 8 > low) & ((x & 63) != warp) ? many : mine;
         }
         return true;
     }
     for (uint64_t i = 0; i < count; i++) {
         uint32_t x = wrote[i], y = read[i];
-        bad |= (uint32_t)((x >> 8 == epoch) & ((x & 31) != warp)) | (uint32_t)((y >> 8 == epoch) & ((y & 63) != warp));
+        bad |= (uint32_t)((x >> 8 > low) & ((x & 31) != warp)) | (uint32_t)((y >> 8 > low) & ((y & 63) != warp));
     }
     if (bad) return false;
     for (uint64_t i = 0; i < count; i++) wrote[i] = mine;
@@ -284,6 +360,36 @@ static int range_of(Launch* l, uint64_t a, uint64_t size) {
         else high = mid;
     }
     return low && a + size <= l->ranges[low - 1].end ? (int)low - 1 : -1;
+}
+// Another block's shared memory: in order only by barriers of the cluster, unless barriers in shared memory are used across blocks.
+static Block* peer_of(Warp* w, uint64_t a) {
+    if (w->block->cluster)
+        for (Block* other : w->block->cluster->blocks)
+            if (other != w->block && a - (uint64_t)other->shared < other->shared_bytes) return other;
+    return nullptr;
+}
+static bool peer_access(Warp* w, Block* b, uint32_t site, int lane, uint64_t a, int size, int access) {
+    auto* c = (BlockChecks*)b->checks;
+    uint64_t o = a - (uint64_t)b->shared, end = (uint64_t)b->launch->entry->shared_bytes + b->launch->shared_bytes;
+    if (o + (uint64_t)size > end) return kw_fault(w, F_SHARED_BOUNDS, site, lane, o, 0), false;
+    if (b->gone) return kw_fault(w, F_GONE, site, lane, o, 0), false;
+    uint32_t shift = (uint32_t)__builtin_ctz(b->launch->entry->shared_granule), since = c->cluster_epoch;
+    for (uint64_t g = o >> shift; g <= (o + (uint64_t)size - 1) >> shift; g++) {
+        uint32_t kind = 0;
+        if (access != WRITE && !c->wrote[g]) kind = F_UNINITIALISED;
+        else if (access != UPDATE && c->mbarriers.empty()) {
+            if (c->wrote[g] >> 8 >= since && !(c->wrote[g] & ATOMIC)) kind = F_SHARED_RACE;
+            if (access == WRITE && c->read[g] && (c->partial ? (c->read[g] & 63) != MANY && c->read[g] >> 8 >= since : c->read[g] >> 8 >= since)) kind = F_SHARED_RACE;
+        }
+        if (kind) kw_fault(w, kind, site, lane, o, 31);
+        if (kind || access != READ) c->wrote[g] = (access == UPDATE || c->wrote[g] ? c->wrote[g] >> 8 : 1) << 8 | (c->wrote[g] & 31) | ATOMIC;
+    }
+    return true;
+}
+void kw_cluster_opens(Block* b) {
+    auto* c = (BlockChecks*)b->checks;
+    kw_barrier_opens(b, 16);
+    c->cluster_epoch = c->epoch;
 }
 static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int access) {
     if (!mask) return 0;
@@ -345,6 +451,10 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
                 if (mine < 0) {
                     if (at[i] - base < shared_end(w) || at[i] - local < 32ull * w->local_bytes) continue;
                     if (at[i] - (uint64_t)w->block->grid->workspace < sizeof w->block->grid->workspace) continue;
+                    if (Block* peer = peer_of(w, at[i])) {
+                        if (!peer_access(w, peer, site, i, at[i], size, access)) good &= ~(1u << i);
+                        continue;
+                    }
                     kw_fault(w, F_OUT_OF_BOUNDS, site, i, at[i], (uint64_t)size);
                     good &= ~(1u << i);
                     continue;

@@ -12,6 +12,8 @@ void kw_block_begins(Block*) {}
 void kw_block_ends(Block*) {}
 void kw_block_freed(Block*) {}
 void kw_barrier_opens(Block*, uint32_t) {}
+void kw_warp_arrives(Warp*, uint32_t) {}
+void kw_cluster_opens(Block*) {}
 void kw_grid_begins(Grid*) {}
 void kw_grid_ends(Grid*) {}
 uint64_t kw_shared_room(uint64_t bytes) { return bytes + 128; }

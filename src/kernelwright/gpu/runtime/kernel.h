@@ -19,6 +19,9 @@ KW_INLINE u64 kw_local_base(Warp* w, int part) {
     const u64 lane = {0, 1, 2, 3, 4, 5, 6, 7};
     return b64((uint64_t)w->local) + (lane + 8ull * (uint64_t)part) * (uint64_t)w->local_bytes;
 }
+// A parameter's address from its offset (of at most 32 KiB), or as it is.
+KW_INLINE uint64_t kw_parameter(Warp* w, uint64_t a) { return a < (1 << 16) ? a + (uint64_t)w->params : a; }
+KW_INLINE u64 kw_parameter(Warp* w, u64 a) { return a + ((u64)(a < (1 << 16)) & (uint64_t)w->params); }
 uint32_t kw_in_range(u64 a, u64 b, u64 c, u64 d, uint64_t begin, uint64_t size);
 uint64_t kw_shared_size(Warp* w);
 KW_INLINE uint32_t kw_is_shared(Warp* w, u64 a, u64 b, u64 c, u64 d) { return kw_in_range(a, b, c, d, (uint64_t)w->shared, kw_shared_size(w)); }

@@ -29,6 +29,7 @@ struct Entry {
     int (*run)(Warp*);
     uint32_t register_bytes, local_bytes, shared_bytes, counters;
     uint32_t shared_granule, global_granule;  // the least bytes that the kernel accesses at once
+    uint32_t partial;                         // whether it has barriers that are not of all warps of a block
 };
 
 struct Fault {
@@ -76,6 +77,8 @@ struct Warp {
     uint32_t barrier, barrier_threads, barrier_site, barrier_result, barrier_value;
     uint32_t site, local_bytes;
     uint32_t ctaid[3], nctaid[3], ntid[3];
+    uint32_t rank, cluster_size, cluster_at[3], cluster_dim[3];
+    uint64_t cluster_phase;
     u32 tid[3][2];
 };
 
@@ -166,7 +169,11 @@ enum Type {
 enum Kind {
     F_OUT_OF_BOUNDS = 1, F_MISALIGNED, F_UNINITIALISED, F_SHARED_RACE, F_GLOBAL_RACE, F_DIVERGENT_BARRIER, F_DEADLOCK, F_STALE_COPY,
     F_TRAP, F_ASSERT, F_SHARED_BOUNDS, F_LOCAL_BOUNDS, F_MISSING_LANES,
+    F_BAD_MAP, F_GONE, F_UNFINISHED,
 };
+
+enum { MB_INIT, MB_INVAL, MB_ARRIVE, MB_EXPECT, MB_ARRIVE_EXPECT, MB_COMPLETE, MB_DROP, MB_COPIES, MB_COPIES_NOINC, MB_PENDING };
+enum { TILE_ADDRESS, TILE_RANK, TILE_BOX, TILE_EXTENT, TILE_STRIDE, TILE_STEP, TILE_TYPE, TILE_INTERLEAVE, TILE_SWIZZLE, TILE_FILL, TILE_COPY };
 
 extern "C" {
 // Memory. Addresses: 64-bit generic or global in four vectors, 32-bit shared in two. `data` holds `n` registers, each in the
@@ -190,6 +197,26 @@ void kw_atomic(Warp*, uint32_t mask, uint32_t site, int space, int op, int type,
 void kw_copy_async(Warp*, uint32_t mask, uint32_t site, int bytes, u32, u32, u64, u64, u64, u64, u32, u32);
 void kw_copy_commit(Warp*, uint32_t mask);
 void kw_copy_wait(Warp*, uint32_t mask, uint32_t groups, int all);
+
+// Barriers in shared memory, bulk copies, tiles by tensor maps; addresses are of this process.
+void kw_mbarrier(Warp*, uint32_t mask, uint32_t site, int what, const u64* address, const u32* number, u64* result);
+uint32_t kw_mbarrier_test(Warp*, uint32_t mask, uint32_t site, int by_parity, const u64* address, const u64* phase);
+void kw_bulk_load(Warp*, uint32_t mask, uint32_t site, const u64* to, const u64* from, const u32* size, const u64* mbar, uint32_t members);
+void kw_bulk_store(Warp*, uint32_t mask, uint32_t site, int op, int type, int element, const u64* to, const u64* from, const u32* size);
+void kw_bulk_commit(Warp*, uint32_t mask);
+void kw_bulk_wait(Warp*, uint32_t mask, uint32_t site, uint32_t left);
+void kw_tile(Warp*, uint32_t mask, uint32_t site, int load, int op, int rank, const u64* shared, const u64* map, const u32* places, const u64* mbar,
+             uint32_t members);
+void kw_tensor_map(Warp*, uint32_t mask, uint32_t site, int field, int number, const u64* address, const u64* value);
+void kw_cluster_addresses(Warp*, u32 a, u32 b, u64* out);
+uint32_t kw_mapa_32(Warp*, uint32_t a, uint32_t rank);
+uint64_t kw_mapa_64(Warp*, uint64_t a, uint32_t rank);
+uint32_t kw_rank_of(Warp*, uint64_t a);
+void kw_cluster_arrive(Warp*, uint32_t mask);
+void kw_wgmma_reads(Warp*, uint32_t site, uint32_t n, uint32_t k, uint32_t bytes, uint32_t has_a, uint64_t at_a, int turn_a, uint64_t at_b, int turn_b);
+void kw_wgmma_commit(Warp*);
+void kw_wgmma_wait(Warp*, uint32_t site, uint32_t left);
+void kw_in_flight(Warp*, uint32_t mask, uint32_t site);
 
 // Matrices: registers of a fragment one behind the other, two vectors each (four for f64).
 void kw_ldmatrix(Warp*, uint32_t mask, uint32_t site, int n, int transposed, u32, u32, u32* data);

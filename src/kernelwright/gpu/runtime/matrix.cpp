@@ -171,10 +171,15 @@ static float element(const uint8_t* p, int type) {
         default: return *p;
     }
 }
+extern "C" uint32_t kw_operand_offset(uint64_t descriptor, uint32_t row, uint32_t k, uint32_t bytes, bool turned) {
+    return Operand(nullptr, descriptor).offset(row, k, bytes, turned);
+}
 enum { SCALE_D = 1, NEGATE_A = 2, NEGATE_B = 4, TURN_A = 8, TURN_B = 16 };
-extern "C" void kw_wgmma(Warp* w, uint32_t, int N, int K, int ta, int tb, int td, int flags, const u32* a, uint64_t at_a, uint64_t at_b, u32* d) {
+extern "C" void kw_wgmma(Warp* w, uint32_t site, int N, int K, int ta, int tb, int td, int flags, const u32* a, uint64_t at_a, uint64_t at_b, u32* d) {
     alignas(64) static thread_local float A[16][32], B[32][256], C[16][256];
-    uint32_t bytes = (uint32_t)bits_of_type(ta) / 8, first = 16 * (w->index & 3);
+    uint32_t bytes = (uint32_t)bits_of_type(ta) / 8;
+    kw_wgmma_reads(w, site, (uint32_t)N, (uint32_t)K, bytes, !a, at_a, !!(flags & TURN_A), at_b, !!(flags & TURN_B));
+    uint32_t first = 16 * (w->index & 3);
     Operand oa(w->shared, at_a), ob(w->shared, at_b);
     for (int k = 0; k < K; k++) {
         for (int n = 0; n < N; n++) B[k][n] = element(w->shared + ob.offset((uint32_t)n, (uint32_t)k, bytes, flags & TURN_B), tb);

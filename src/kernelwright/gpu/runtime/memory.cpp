@@ -1,6 +1,7 @@
 // Memory as it is: no checks, no counts. Whole rows of neighbouring addresses are copied as such; the rest goes lane by lane.
 #include "kernel.h"
 #include "block.h"
+#include <functional>
 
 KW_INLINE bool consecutive(u64 a, u64 b, u64 c, u64 d, uint64_t step) {
     const u64 lane = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -358,3 +359,5 @@ extern "C" void kw_atomic(Warp* w, uint32_t mask, uint32_t site, int space, int 
         }
     }
 }
+
+#include "bulk.h"

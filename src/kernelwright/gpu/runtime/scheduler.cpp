@@ -70,11 +70,44 @@ void kw_arrive(Warp* w, uint32_t id, uint32_t threads) {
     r.any = 1;
     r.extra += 32;
     r.expected = threads;
+    kw_warp_arrives(w, id);
     release(b, id);
+}
+
+// A barrier of the cluster opens when all lanes that are still there have arrived.
+static void cluster_release(Cluster* c) {
+    uint64_t alive = 0;
+    for (Block* b : c->blocks)
+        for (uint32_t i = 0; i < b->warp_count; i++)
+            if (b->state[i] != ENDED) alive += (uint64_t)__builtin_popcount(b->warps[i]->alive);
+    if (!c->arrived || c->arrived < alive) return;
+    c->arrived = 0;
+    c->phase++;
+    for (Block* b : c->blocks) {
+        for (uint32_t i = 0; i < b->warp_count; i++)
+            if (b->state[i] == RUNNING) kw_warp_arrives(b->warps[i], 16);
+        kw_cluster_opens(b);
+        for (uint32_t i = 0; i < b->warp_count; i++)
+            if (b->state[i] == WAITING && b->warps[i]->barrier == 16) b->state[i] = RUNNING, b->warps[i]->released = 1;
+    }
+}
+void kw_cluster_arrive(Warp* w, uint32_t mask) {
+    Cluster* c = w->block->cluster;
+    if (!c) return;
+    w->cluster_phase = c->phase;
+    c->arrived += (uint64_t)__builtin_popcount(mask);
 }
 
 static void arrive(Block* b, uint32_t i) {
     Warp* w = b->warps[i];
+    if (w->barrier == 16) {
+        if (!b->cluster || b->cluster->phase > w->cluster_phase) {
+            w->released = 1;  // it is open already
+            return;
+        }
+        b->state[i] = WAITING;
+        return cluster_release(b->cluster);
+    }
     w->barrier &= 15;
     Barrier& r = b->barriers[w->barrier];
     b->state[i] = WAITING;
@@ -104,6 +137,7 @@ static bool turn(Block* b) {
             moved = true;
             for (uint32_t id = 0; id < 16; id++)
                 if (b->barriers[id].any) release(b, id);
+            if (b->cluster) cluster_release(b->cluster);
         } else if (stop == STOP_BARRIER) {
             moved = true;
             arrive(b, i);
@@ -113,10 +147,18 @@ static bool turn(Block* b) {
     return moved;
 }
 
-static bool stuck(Block* b) {
+static bool still(Block* b) {
     for (uint32_t i = 0; i < b->warp_count; i++)
         if (b->state[i] == RUNNING) return false;
-    return b->running > 0;
+    return true;
+}
+// Nobody in the block runs, nor in any block whose barrier some of it may wait for.
+static bool stuck(Block* b) {
+    if (!b->running || !still(b)) return false;
+    if (b->cluster)
+        for (Block* other : b->cluster->blocks)
+            if (!still(other)) return false;
+    return true;
 }
 
 static void report_deadlock(Block* b) {
@@ -180,6 +222,7 @@ static void begin_block(Block* b, uint64_t number) {
     b->running = b->warp_count;
     b->rounds = 0;
     b->turns = 0;
+    b->gone = false;
     memset(b->barriers, 0, sizeof b->barriers);
     uint32_t threads = l->block[0] * l->block[1] * l->block[2];
     uint32_t at[3] = {(uint32_t)(number % l->grid[0]), (uint32_t)(number / l->grid[0] % l->grid[1]), (uint32_t)(number / l->grid[0] / l->grid[1])};
@@ -188,7 +231,16 @@ static void begin_block(Block* b, uint64_t number) {
         memset(w->registers, 0xff, l->entry->register_bytes);  // what nothing has written is NaN
         w->alive = threads - i * 32 >= 32 ? ~0u : (1u << (threads - i * 32)) - 1;
         w->started = w->spun = w->released = w->waited = 0;
-        for (int k = 0; k < 3; k++) w->ctaid[k] = at[k];
+        w->rank = 0;
+        w->cluster_size = 1;
+        w->cluster_phase = 0;
+        for (int k = 2; k >= 0; k--) {
+            w->ctaid[k] = at[k];
+            w->cluster_dim[k] = l->cluster[k];
+            w->cluster_at[k] = at[k] % l->cluster[k];
+            w->rank = w->rank * l->cluster[k] + w->cluster_at[k];
+            w->cluster_size *= l->cluster[k];
+        }
         b->state[i] = RUNNING;
     }
     kw_block_begins(b);
@@ -202,19 +254,42 @@ static void work(Grid* g) {
     uint64_t seen = g->progress;
     double since = 0;
     int idle = 0;
-    auto start = [&]() {
-        uint64_t n = g->next_block.fetch_add(1);
-        if (n >= blocks) return false;
-        if (l->only) n = l->only[n];
+    uint64_t together = (uint64_t)l->cluster[0] * l->cluster[1] * l->cluster[2];
+    auto begin = [&](uint64_t n, Cluster* cluster) {
         Block* b;
         if (free_blocks.empty()) b = make_block(g);
         else b = free_blocks.back(), free_blocks.pop_back();
+        b->cluster = cluster;
         begin_block(b, n);
-        open.push_front(b);
+        if (cluster) cluster->blocks.push_back(b), open.push_back(b);
+        else open.push_front(b);
+    };
+    auto start = [&]() {
+        uint64_t n = g->next_block.fetch_add(1);
+        if (together > 1) {
+            uint64_t across[3], at[3];
+            for (int k = 0; k < 3; k++) across[k] = l->grid[k] / l->cluster[k];
+            if (l->only ? n >= l->only_count : n >= blocks / together) return false;
+            if (l->only) {  // the cluster in which that block lies
+                uint64_t x = l->only[n];
+                n = x % l->grid[0] / l->cluster[0] + across[0] * (x / l->grid[0] % l->grid[1] / l->cluster[1] + across[1] * (x / l->grid[0] / l->grid[1] / l->cluster[2]));
+            }
+            auto* cluster = new Cluster();
+            cluster->running = (uint32_t)together;
+            at[0] = n % across[0], at[1] = n / across[0] % across[1], at[2] = n / across[0] / across[1];
+            for (uint64_t r = 0; r < together; r++) {
+                uint64_t x = at[0] * l->cluster[0] + r % l->cluster[0], y = at[1] * l->cluster[1] + r / l->cluster[0] % l->cluster[1];
+                uint64_t z = at[2] * l->cluster[2] + r / l->cluster[0] / l->cluster[1];
+                begin(x + l->grid[0] * (y + l->grid[1] * z), cluster);
+            }
+            return true;
+        }
+        if (n >= blocks) return false;
+        begin(l->only ? l->only[n] : n, nullptr);
         return true;
     };
     if (l->cooperative)
-        for (uint64_t share = (blocks + l->threads - 1) / l->threads, k = 0; k < share; k++)
+        for (uint64_t share = (blocks / together + l->threads - 1) / l->threads, k = 0; k < share; k++)
             if (!start()) break;
     while (!g->stopped) {
         if (open.empty() && !start()) break;
@@ -222,8 +297,15 @@ static void work(Grid* g) {
         bool moved = turn(b);
         if (!b->running) {
             kw_block_ends(b);
+            b->gone = true;
             open.pop_front();
-            free_blocks.push_back(b);
+            if (Cluster* c = b->cluster) {
+                if (--c->running == 0) {  // their memory is there until the last has ended
+                    free_blocks.insert(free_blocks.end(), c->blocks.begin(), c->blocks.end());
+                    for (Block* x : c->blocks) x->cluster = nullptr;
+                    delete c;
+                } else if (!g->stopped) cluster_release(c);
+            } else free_blocks.push_back(b);
             g->progress++;
             idle = 0;
             continue;
@@ -235,15 +317,22 @@ static void work(Grid* g) {
         if (moved) {
             g->progress++;
             b->rounds = 0;
-            if (!l->cooperative) continue;
+            if (!l->cooperative && !b->cluster) continue;
+            if (b->cluster) {
+                open.pop_front();
+                open.push_back(b);
+                idle = 0;
+                continue;
+            }
         }
         if (++b->rounds < ROUNDS && !l->cooperative) continue;
         b->rounds = 0;
         open.pop_front();
         open.push_back(b);
-        if (!l->cooperative && open.size() < 4096) start();
+        if (!l->cooperative && !b->cluster && open.size() < 4096) start();
         if (++idle >= (int)open.size()) {
             idle = 0;
+            if (b->cluster && open.size() < 4096 && start()) continue;
             uint64_t p = g->progress;
             double t = now();
             if (p != seen || since == 0) seen = p, since = t;
@@ -254,7 +343,16 @@ static void work(Grid* g) {
             std::this_thread::yield();
         }
     }
-    for (Block* b : open) free_blocks.push_back(b);
+    for (Block* b : open) {
+        if (Cluster* c = b->cluster) {
+            for (Block* x : c->blocks) {
+                if (x->gone) free_blocks.push_back(x);
+                x->cluster = nullptr;
+            }
+            delete c;
+        }
+        free_blocks.push_back(b);
+    }
     for (Block* b : free_blocks) {
         for (size_t i = 0; i < b->counts.size(); i++) __atomic_fetch_add(&l->counts[i], b->counts[i], __ATOMIC_RELAXED);
         for (size_t i = 0; i < b->site_counts.size(); i++) __atomic_fetch_add(&l->site_counts[i], b->site_counts[i], __ATOMIC_RELAXED);

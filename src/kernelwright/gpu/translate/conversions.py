@@ -382,7 +382,9 @@ def _cvta(e: Emitter, i: Instruction) -> bool:
     width = container(i.types[-1])
     if width != 64:
         return False
-    if space in ("global", "const", "param"):
+    if space == "param" and not to:
+        e.assign(i, i.operands[0], lambda p: f"kw_parameter(w, {e.src(source, 64, p)})")
+    elif space in ("global", "const", "param"):
         e.assign(i, i.operands[0], lambda p: e.src(source, 64, p))
     elif space == "shared":
         op = "sub" if to else "add"

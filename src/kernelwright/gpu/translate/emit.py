@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 from kernelwright.core.errors import PtxError
 from kernelwright.gpu.ptx import TYPE_BYTES, Immediate, Instruction, Operand, Register, Special, Symbol
@@ -28,12 +29,13 @@ _SPECIAL = {
     "%globaltimer": "kw_globaltimer()",
     "%globaltimer_lo": "(uint32_t)kw_globaltimer()",
     "%globaltimer_hi": "(uint32_t)(kw_globaltimer() >> 32)",
-    "%is_explicit_cluster": "0u",
-    "%cluster_ctarank": "0u",
-    "%cluster_nctarank": "1u",
-    **{f"%{name}.{axis}": value for name, value in (("cluster_ctaid", "0u"), ("cluster_nctaid", "1u")) for axis in "xyz"},
-    **{f"%clusterid.{axis}": f"w->ctaid[{k}]" for k, axis in enumerate("xyz")},
-    **{f"%nclusterid.{axis}": f"w->nctaid[{k}]" for k, axis in enumerate("xyz")},
+    "%is_explicit_cluster": "(w->cluster_size > 1 ? ~0u : 0u)",
+    "%cluster_ctarank": "w->rank",
+    "%cluster_nctarank": "w->cluster_size",
+    **{f"%cluster_ctaid.{axis}": f"w->cluster_at[{k}]" for k, axis in enumerate("xyz")},
+    **{f"%cluster_nctaid.{axis}": f"w->cluster_dim[{k}]" for k, axis in enumerate("xyz")},
+    **{f"%clusterid.{axis}": f"(w->ctaid[{k}] / w->cluster_dim[{k}])" for k, axis in enumerate("xyz")},
+    **{f"%nclusterid.{axis}": f"(w->nctaid[{k}] / w->cluster_dim[{k}])" for k, axis in enumerate("xyz")},
     # of cooperative launches: a handle that nothing else reads, and a flag
     "%envreg1": "kw_grid_workspace(w, 1)",
     "%envreg2": "kw_grid_workspace(w, 2)",
@@ -59,8 +61,9 @@ class Emitter:
         symbols: Callable[[str], tuple[str, int] | None],
         site: Callable[[Instruction], int],
         name: str,
+        early: AbstractSet[int] = frozenset(),
     ) -> None:
-        self.flat, self.blocks, self.values = flat, blocks, values
+        self.flat, self.blocks, self.values, self.early = flat, blocks, values, early
         self.handlers, self.symbols, self.site, self.name = handlers, symbols, site, name
         self.lines: list[str] = []
         self.names: dict[str, str] = {}
@@ -114,7 +117,7 @@ class Emitter:
         if isinstance(o, Special):
             return self._special(o, width, part)
         if isinstance(o, Symbol):
-            return self._constant(self.address_of(o), width, part)
+            return self._constant(self.address_of(o, width), width, part)
         if not isinstance(o, Register):
             raise PtxError("an operand of a kind that this instruction does not take", path=self.name)
         have = self.width(o)
@@ -169,8 +172,9 @@ class Emitter:
             raise PtxError(f"{o.name} is not known to this machine", path=self.name)
         return self.resized(lambda k: f"{base}[{k}]", 32, width, part)
 
-    def address_of(self, symbol: Symbol) -> str:
-        """The address of a variable: an offset in shared, local and parameter space, a host address in global."""
+    def address_of(self, symbol: Symbol, width: int = 64) -> str:
+        """The address of a variable: an offset in shared and local space, a host address in global and parameter space. In 32 bits
+        a parameter's is its offset, of which `cvta.param` makes a host address."""
         found = self.symbols(symbol.name)
         if found is None:
             raise PtxError(f"the name {symbol.name} is not declared", path=self.name)
@@ -178,7 +182,7 @@ class Emitter:
         offset += symbol.offset
         if space == "global":
             return f"(uint64_t)w->globals + {offset}"
-        if space == "param":
+        if space == "param" and width == 64:
             return f"(uint64_t)w->params + {offset}"
         return f"{offset}ull"
 
@@ -285,6 +289,8 @@ class Emitter:
     def instruction(self, i: Instruction) -> None:
         """One instruction, by the first table that knows it."""
         self.declare(i)
+        if id(i) in self.early:
+            self.put(f"kw_in_flight(w, {self.guarded(i)}, {self.site(i)});")
         for handler in self.handlers:
             if handler(self, i):
                 return
@@ -414,6 +420,8 @@ class Emitter:
     def _barrier(self, n: int, block: BasicBlock, i: Instruction) -> None:
         operands = i.operands
         site = self.site(i)
+        if i.has("cluster"):
+            operands = (Immediate(16),)
         if i.has("red"):
             value = operands[-1]
             operands = operands[:-1]

@@ -28,7 +28,12 @@ def matrices(e: Emitter, i: Instruction) -> bool:
 
 
 def _wgmma(e: Emitter, i: Instruction) -> bool:
-    """A warpgroup's product, where it is issued: each warp makes its sixteen rows. What is committed is already there."""
+    """A warpgroup's product, where it is issued: each warp makes its sixteen rows. That what it reads stays until its wait is checked."""
+    if i.has("commit_group"):
+        e.put("kw_wgmma_commit(w);")
+    elif i.has("wait_group"):
+        groups = i.operands[0]
+        e.put(f"kw_wgmma_wait(w, {e.site(i)}, {groups.value if isinstance(groups, Immediate) else 0});")
     if any(i.has(x) for x in ("fence", "commit_group", "wait_group")):
         return True
     shape = next((x for x in i.modifiers if re.fullmatch(r"m64n\d+k\d+", x)), "")

@@ -50,6 +50,13 @@ def addresses(e: Emitter, a: Operand | None, width: int) -> str:
     return ", ".join(address(e, a, width, p) for p in range(PARTS[width]))
 
 
+def cluster_addresses(e: Emitter, a: Operand | None) -> str:
+    """The same for 32-bit addresses in the window of a cluster: addresses of this process."""
+    t = e.temporary()
+    e.put(f"u64 {t}[4]; kw_cluster_addresses(w, {addresses(e, a, 32)}, {t});")
+    return ", ".join(f"{t}[{p}]" for p in range(4))
+
+
 def _elements(o: Operand | None) -> tuple[Operand | None, ...]:
     return o.elements if isinstance(o, Vector) else (o,)
 
@@ -66,6 +73,7 @@ def _load(e: Emitter, i: Instruction) -> bool:
         return False
     where = i.operands[1]
     elements = _elements(i.operands[0])
+    cluster = i.has("shared::cluster")
     if space == "param" and _is_symbolic_parameter(where):
         for k, element in enumerate(elements):
             at = address(e, Address(where.base, where.offset + k * size), 64, None)  # type: ignore[union-attr]
@@ -74,7 +82,7 @@ def _load(e: Emitter, i: Instruction) -> bool:
     base = where.base if isinstance(where, Address) else None
     m, site = e.guarded(i), e.site(i)
     uniform = all(o is None or e.is_uniform(o) for o in elements)
-    if uniform and (not isinstance(base, Register) or e.is_uniform(base)):
+    if uniform and not cluster and (not isinstance(base, Register) or e.is_uniform(base)):
         call = "kw_load_shared_uniform" if space == "shared" else "kw_load_uniform"
         width = 32 if space == "shared" else 64
         for k, element in enumerate(elements):
@@ -85,8 +93,8 @@ def _load(e: Emitter, i: Instruction) -> bool:
     parts = PARTS[have]
     data = e.temporary()
     e.put(f"u{have} {data}[{parts * len(elements)}];")
-    call, width = _call("load", space)
-    text = addresses(e, where, width)
+    call, width = _call("load", "" if cluster else space)
+    text = cluster_addresses(e, where) if cluster else addresses(e, where, width)
     if size == 4 and len(elements) == 1 and space != "local":
         e.put(f"{call}_4(w, {m}, {site}, {text}, {data});")
     elif size == 4 and len(elements) == 4 and width == 64 and space != "local":
@@ -139,8 +147,9 @@ def _store(e: Emitter, i: Instruction) -> bool:
     where, elements = i.operands[0], _elements(i.operands[1])
     have = container(kind)
     parts = PARTS[have]
-    call, width = _call("store", space)
-    m, site, text = e.guarded(i), e.site(i), addresses(e, where, width)
+    cluster = i.has("shared::cluster")
+    call, width = _call("store", "" if cluster else space)
+    m, site, text = e.guarded(i), e.site(i), cluster_addresses(e, where) if cluster else addresses(e, where, width)
     values = [e.src(o, have, p) for o in elements for p in range(parts)]
     if size == 4 and len(elements) == 1 and space != "local":
         e.put(f"{call}_4(w, {m}, {site}, {text}, {', '.join(values)});")
@@ -168,7 +177,10 @@ def _atomic(e: Emitter, i: Instruction) -> bool:
     parts = PARTS[have]
     t = e.temporary()
     width = 32 if space == "shared" else 64
-    if space == "shared":  # through the block's own memory
+    if i.has("shared::cluster"):
+        e.put(f"const u64 {t}p[] = {{{cluster_addresses(e, where)}}};")
+        space = ""
+    elif space == "shared":  # through the block's own memory
         offsets = [e.resized(lambda q: address(e, where, 32, q), 32, 64, p) for p in range(4)]
         e.put(f"const u64 {t}p[] = {{{', '.join(f'add_64({o}, b64((uint64_t)w->shared))' for o in offsets)}}};")
     else:
@@ -196,8 +208,8 @@ def _atomic(e: Emitter, i: Instruction) -> bool:
 
 
 def _copy(e: Emitter, i: Instruction) -> bool:
-    """cp.async of up to 16 bytes a lane; what is not read is zero. Bulk copies are not here."""
-    if i.has("bulk") or not i.has("async") or i.has("mbarrier"):
+    """cp.async of up to 16 bytes a lane; what is not read is zero. Bulk copies are in `bulk`."""
+    if not i.has("async"):
         return False
     if i.has("commit_group"):
         e.put(f"kw_copy_commit(w, {e.guarded(i)});")

@@ -19,16 +19,18 @@ from kernelwright.gpu.ptx import (
     Vector,
 )
 from kernelwright.gpu.translate.arithmetic import arithmetic
+from kernelwright.gpu.translate.bulk import bulk, has_partial_barriers
 from kernelwright.gpu.translate.calls import flatten
 from kernelwright.gpu.translate.conversions import conversions
 from kernelwright.gpu.translate.emit import Emitter
 from kernelwright.gpu.translate.flow import BasicBlock, blocks_of, split_where_lanes_gather
+from kernelwright.gpu.translate.in_flight import too_early
 from kernelwright.gpu.translate.matrices import matrices
 from kernelwright.gpu.translate.memory import memory, space_of
 from kernelwright.gpu.translate.values import Values
 from kernelwright.gpu.translate.warps import warps
 
-_HANDLERS = (arithmetic, conversions, memory, warps, matrices)
+_HANDLERS = (arithmetic, conversions, bulk, memory, warps, matrices)
 _ALIGN = 256
 
 
@@ -63,6 +65,7 @@ class EntryPoint:
     directives: Mapping[str, tuple[int, ...]]
     dynamic_shared: bool
     granules: tuple[int, int] = (4, 4)  # least sizes of accesses to shared and to global memory
+    partial: bool = False  # has barriers that are not of all warps
 
     @property
     def parameter_bytes(self) -> int:
@@ -117,7 +120,7 @@ def translate(module: Module, name: str = "ptx") -> Translation:
         entries.append(entry)
     rows = ",\n".join(
         f'    {{"{e.name}", run{k}, sizeof(Registers{k}), {e.local_bytes}, {e.shared_bytes}, {len(counters)}, '
-        f"{e.granules[0]}, {e.granules[1]}}}"
+        f"{e.granules[0]}, {e.granules[1]}, {int(e.partial)}}}"
         for k, e in enumerate(entries)
     )
     table = f'extern "C" const Entry kw_entries[] = {{\n{rows}\n}};\n'
@@ -184,7 +187,7 @@ def _kernel(
             sites.append(Site(function.name, i.name, i.line, i.location))
         return known[id(i)]
 
-    emitter = Emitter(flat, blocks, values, _HANDLERS, symbols.get, site, name)
+    emitter = Emitter(flat, blocks, values, _HANDLERS, symbols.get, site, name, too_early(blocks))
     text = f"enum {{ kw_counter{index} = {len(counters)} }};\n" + emitter.function(index).replace(
         "kw_counter +", f"kw_counter{index} +"
     )
@@ -193,8 +196,9 @@ def _kernel(
         counters.append(CountedBlock(function.name, whole, tuple(known.get(id(i), -1) for i in whole)))
     size = start if dynamic else shared
     entry = EntryPoint(
-        function.name, function.parameters, size, -(-local // 16) * 16, function.directives, bool(dynamic), _granules(blocks)
-    )
+        function.name, function.parameters, size, -(-local // 16) * 16, function.directives, bool(dynamic), _granules(blocks),
+        has_partial_barriers([i for b in blocks for i in (*b.instructions, *([b.terminator] if b.terminator else []))]),
+    )  # fmt: skip
     return text, entry
 
 

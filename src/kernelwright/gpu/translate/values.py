@@ -132,6 +132,9 @@ class Values:
                 m in i.modifiers for m in ("volatile", "relaxed", "acquire")
             ):
                 return False
+        elif i.opcode == "mbarrier":  # asked once for all lanes
+            if not (i.has("test_wait") or i.has("try_wait")):
+                return False
         elif i.opcode not in _PURE:
             return False
         if i.has("local") or _takes_local(i):
