@@ -4,7 +4,8 @@
 
 Fifteen families at four sizes (megabytes of inputs and outputs of a call), the kernels written by the built-in mind beforehand. The rule:
 an untimed verdict takes at most 15 runs of eager and 4 s, a timed one 60 runs and 8 s, and memory at most 2.5 times what one run
-holds. A kernel that takes longer to build than nothing is charged without its build. A run adds to the file what it measured.
+holds; building the kernel is left out. Seconds of processors stand beside those on the wall, for runs on a busy machine. A run adds to
+the file what it measured.
 """
 
 from __future__ import annotations
@@ -83,15 +84,34 @@ class Memory(threading.Thread):
     def __init__(self) -> None:
         super().__init__(daemon=True)
         self.peak = 0
+        self.spent: dict[int, float] = {}
+        self.begun: dict[int, float] | None = None
         self.done = threading.Event()
 
     def run(self) -> None:
         while not self.done.wait(0.05):
-            self.peak = max(self.peak, family_bytes(os.getpid()))
+            family = family_of(os.getpid())
+            self.peak = max(self.peak, family_bytes(family))
+            now = {pid: seconds for pid in family if (seconds := processor_seconds(pid)) is not None}
+            self.begun = now if self.begun is None else self.begun
+            self.spent |= now
+
+    def processor_seconds(self) -> float:
+        """Of all processes that were seen, while they were."""
+        return sum(seconds - (self.begun or {}).get(pid, 0.0) for pid, seconds in self.spent.items())
 
 
-def family_bytes(root: int) -> int:
-    """Bytes of a process and its descendants."""
+def processor_seconds(pid: int) -> float | None:
+    """Of one process; None when it has ended."""
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def family_of(root: int) -> set[int]:
+    """A process and its descendants."""
     parents = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -102,6 +122,11 @@ def family_bytes(root: int) -> int:
     family = {root}
     while more := {pid for pid, parent in parents.items() if parent in family} - family:
         family |= more
+    return family
+
+
+def family_bytes(family: set[int]) -> int:
+    """Bytes of these processes."""
     total, files, mapped = 0, {}, set()
     for pid in family:
         try:
@@ -119,9 +144,9 @@ def family_bytes(root: int) -> int:
     return total + sum(size for inode, size in files.items() if inode not in mapped)
 
 
-def watched(run: Any) -> tuple[Any, float, int]:
-    """What it returns, seconds, and bytes at its peak beyond what was held before."""
-    before, memory = family_bytes(os.getpid()), Memory()
+def watched(run: Any) -> tuple[Any, float, float, int]:
+    """What it returns, seconds, seconds of processors, and bytes at its peak beyond what was held before."""
+    before, memory = family_bytes(family_of(os.getpid())), Memory()
     memory.start()
     started = time.monotonic()
     try:
@@ -130,7 +155,7 @@ def watched(run: Any) -> tuple[Any, float, int]:
         seconds = time.monotonic() - started
         memory.done.set()
         memory.join()
-    return result, seconds, memory.peak - before
+    return result, seconds, memory.processor_seconds(), memory.peak - before
 
 
 def one_run(task: Task) -> tuple[float, int]:
@@ -159,12 +184,12 @@ def row(judge: Judge, drafter: Drafter, family: str, megabytes: int, timed: bool
     found: dict[str, Any] = {"family": family, "mb": megabytes}
     eager, run_bytes = one_run(task)
     for name, again in (("untimed", False), ("second", False), *([("timed", True)] if timed else [])):
-        verdict, seconds, memory = watched(lambda again=again: judge.verify(task, kernel, timing=again))
+        verdict, seconds, processors, memory = watched(lambda again=again: judge.verify(task, kernel, timing=again))
         seconds -= verdict.phases.get("build", 0.0)
         runs, least = TIMED if again else UNTIMED
         allowed = runs * eager + least
         found |= {
-            f"{name}_s": round(seconds, 2), f"{name}_allowed_s": round(allowed, 2), f"{name}_phases": verdict.phases,
+            f"{name}_s": round(seconds, 2), f"{name}_cpu_s": round(processors, 2), f"{name}_allowed_s": round(allowed, 2), f"{name}_phases": verdict.phases,
             f"{name}_memory": round(memory / run_bytes, 2), "status": verdict.status, "reason": verdict.reason[:200],
         }  # fmt: skip
         if verdict.timing is not None:

@@ -62,10 +62,8 @@ class Blocks(Conversation):
         while True:
             self._rush_block(calls)
             made += calls
-            seen = self._candidate().seen
-            enough = self._candidate().sampler is None or (
-                seen.total >= RUSH_SAMPLES and sampling.working(seen) >= RUSH_WORKING
-            )
+            seen = self.running().seen
+            enough = self.running().sampler is None or (seen.total >= RUSH_SAMPLES and sampling.working(seen) >= RUSH_WORKING)
             seconds = time.monotonic() - started
             if (enough and made >= FRESH_CALLS) or seconds > RUSH_SECONDS:
                 return
@@ -89,7 +87,7 @@ class Blocks(Conversation):
         if calls < 2 or self.interpreted:
             return
         self._prepare_block(1, repeat=calls)
-        with foremost(), ahead(self._candidate()):  # on a busy machine its threads would run one after the other
+        with foremost(), ahead(self.running()):  # on a busy machine its threads would run one after the other
             self.ask_candidate({"op": "time_go"}, doing="forward", seconds=calls * self._call_limit())
         reply, sent = self._fetch_timed(0, whole=True)
         try:

@@ -65,7 +65,8 @@ class Conversation:
         text = self.candidate.printed() if self.candidate else ""
         return "\n".join(line for line in text.splitlines() if not line.startswith("USDT:"))
 
-    def _candidate(self) -> Worker:
+    def running(self) -> Worker:
+        """The candidate's worker."""
         assert self.candidate is not None
         return self.candidate
 
@@ -73,7 +74,7 @@ class Conversation:
         self, message: Message, fds: list[int] | None = None, *, doing: str, seconds: float
     ) -> tuple[Message, list[int]]:
         """One request to the candidate; every way in which it can go wrong becomes `Rejected`."""
-        worker = self._candidate()
+        worker = self.running()
         try:
             with self.exclusive.sharing():
                 worker.channel.send(message, fds or [])

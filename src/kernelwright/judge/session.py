@@ -151,7 +151,7 @@ class Session(Blocks):
     def load_again(self) -> None:
         """The same kernel in a fresh process, warm: what a first process showed by chance (where its memory lies, a loaded moment)
         it does not show again."""
-        self._candidate().stop()
+        self.running().stop()
         close_all([held.fd for held in self._held if held.fd >= 0])
         self._held = []
         self.load()
@@ -173,10 +173,10 @@ class Session(Blocks):
         near = fewest if self.interpreted else sum(not trial.get("special") for trial in planned)
         likely = [number for number in range(1, min(near, len(planned))) if number not in strided and number not in sized]
         traced = self._dice.choice(likely or [0])
-        begun, both = self._candidate().cpu_seconds(), self._processor_seconds()
+        begun, both = self.running().cpu_seconds(), self._processor_seconds()
         enough = min(budget_s, TRIAL_SECONDS) + TRIAL_RUNS * float(self.facts["eager_seconds"]) * self.threads
         for number in range(len(planned)):
-            slow = self.interpreted and self._candidate().cpu_seconds() - begun > INTERPRETED_SECONDS
+            slow = self.interpreted and self.running().cpu_seconds() - begun > INTERPRETED_SECONDS
             if not self.interpreted and number >= fewest and self._processor_seconds() - both > enough:
                 break
             if self.setting and slow and number >= fewest:
@@ -289,7 +289,7 @@ class Session(Blocks):
 
     def _look_again(self) -> None:
         """A loaded moment passes, a habit stays: other samples decide, if they can be had."""
-        first, worker = self._candidate().seen, self._candidate()
+        first, worker = self.running().seen, self.running()
         worker.seen = Sighting()
         for _ in range(LOOKS):
             self.rush()
@@ -300,7 +300,7 @@ class Session(Blocks):
     def _odd_time(self, track: str) -> str:
         if self.setting is not None or track != "pure":
             return ""
-        return sampling.suspicion(self._candidate().seen, self._copied)
+        return sampling.suspicion(self.running().seen, self._copied)
 
     def compile_for_targets(self) -> None:
         """Have what was launched compiled for each target: an interpreter accepts what a compiler does not."""
@@ -367,7 +367,7 @@ class Session(Blocks):
         if traced or strided or not self.trials:
             # The profiler's own work, making inputs contiguous, and what a first call prepares once, say nothing about the calls
             # to come.
-            self._candidate().seen = Sighting()
+            self.running().seen = Sighting()
         if traced:
             seen, _ = self.ask_candidate({"op": "trace_off"}, doing="a call of forward", seconds=seconds)
             self._operators |= {str(name) for name in _entries(seen.get("operators"))}
@@ -440,7 +440,7 @@ class Session(Blocks):
                         "an output changed after it was returned: it shares memory with an input or is overwritten by a later call",
                     )
             except ChannelError as error:
-                raise from_channel(error, self._candidate(), "handing over outputs", None) from error
+                raise from_channel(error, self.running(), "handing over outputs", None) from error
             finally:
                 close_all(fds)
 

@@ -42,6 +42,7 @@ from kernelwright.target.cpu import physical_cores
 from kernelwright.workers.channel import ChannelError
 from kernelwright.workers.exclusive import Exclusive
 from kernelwright.workers.fork_server import ForkServer
+from kernelwright.workers.worker import Worker
 
 TAIL = 2000
 
@@ -174,7 +175,7 @@ class Judge:
                 laps.end("targets")
             flags = self._task_flags(session)
             laps.end("track and task")
-            measured = self._timed(session, laps, compile_contender, contenders, budget_s) if timing else None
+            measured = self._timed(session, laps, track, compile_contender, contenders, budget_s) if timing else None
             session.judge_time(track)
             session.look_back()
             found |= {"status": Status.correct, "reason": _praise(session, measured), "task_flags": flags}
@@ -226,10 +227,25 @@ class Judge:
         return known
 
     def _timed(
-        self, session: Session, laps: Phases, compile_contender: bool, contenders: tuple[str, ...], budget_s: float
+        self,
+        session: Session,
+        laps: Phases,
+        track: Track,
+        compile_contender: bool,
+        contenders: tuple[str, ...],
+        budget_s: float,
     ) -> clock.Measurement:
         """The measurement. Who is accused by times is measured again in a fresh process: a cheat does it there, too."""
-        measured = self._measure(session, laps, compile_contender, contenders, budget_s)
+
+        def anew() -> tuple[Worker, Worker]:
+            session.running().resume()
+            session.judge_time(track)
+            session.look_back()
+            session.load_again()
+            device = session.setting.device if session.setting else ""
+            return session.running(), self._baselines.anew(session.task, device)
+
+        measured = self._measure(session, laps, compile_contender, contenders, budget_s, again=anew)
         if measured.finding and measured.finding.get("by_time"):
             first = measured.finding
             session.load_again()
@@ -256,14 +272,14 @@ class Judge:
 
     def _measure(
         self, session: Session, laps: Phases, compile_contender: bool, contenders: tuple[str, ...], budget_s: float,
-        facts: dict[str, Any] | None = None,
+        facts: dict[str, Any] | None = None, again: clock.Again | None = None,
     ) -> clock.Measurement:  # fmt: skip
         """The timed phase: alone, since whatever else runs would disturb it."""
         assert session.candidate is not None
         assert session.referee is not None
         on = session.setting.targets[0] if session.setting else None
         device = session.setting.device if session.setting else ""
-        eager = self._baselines.eager(session.task, device)
+        self._baselines.eager(session.task, device)
         others = {}
         for mode in (*(["compile"] if compile_contender else []), *contenders):
             worker, warning = self._baselines.other(session.task, mode, device)
@@ -281,7 +297,7 @@ class Judge:
             try:
                 measured = clock.measure(
                     session.candidate,
-                    eager,
+                    self._baselines.eager(session.task, device),  # who was alone before may have started it anew
                     others.pop("compile", None),
                     session.referee,
                     others=others,
@@ -291,6 +307,8 @@ class Judge:
                     threads=self.threads,
                     budget_s=budget_s,
                     streams=None if device else self._streams,
+                    again=again,
+                    reload_seconds=laps.seconds.get("build", 0.0),
                 )
             except ChannelError as error:
                 raise from_channel(error, session.candidate, "a timed call of forward", self.times.run) from error

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from kernelwright.core.errors import TaskError
-from kernelwright.judge.timing.baseline_worker import Rival
+from kernelwright.judge.timing.baseline_worker import Baseline
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import close_all
 
@@ -29,8 +29,8 @@ def get_init_inputs():
 """
 
 
-def opened(source: str = SOURCE, mode: str = "eager") -> Rival:
-    rival = Rival()
+def opened(source: str = SOURCE, mode: str = "eager") -> Baseline:
+    rival = Baseline()
     message = {"op": "open", "path": "task.py", "source": source, "class_name": "Model", "mode": mode}
     before = torch.get_num_threads()
     rival.answer({**message, "init_seed": 3, "threads": 1}, [])
@@ -38,7 +38,7 @@ def opened(source: str = SOURCE, mode: str = "eager") -> Rival:
     return rival
 
 
-def ask(rival: Rival, message: dict[str, Any], tree: Any) -> dict[str, Any]:
+def ask(rival: Baseline, message: dict[str, Any], tree: Any) -> dict[str, Any]:
     packed = bundle.pack(tree)
     try:
         reply, fds = rival.answer({**message, "header": packed.header}, [packed.fd])

@@ -13,7 +13,7 @@ import torch
 from racers import ForkedWorker, racer, referee, running
 
 from kernelwright.judge.timing import stopwatch
-from kernelwright.judge.timing.clock import MAX_CALLS, Measurement, measure, plan_blocks
+from kernelwright.judge.timing.clock import FEWEST_ROUNDS, MAX_CALLS, PROCESSES, Measurement, measure, plan_blocks
 from kernelwright.target import Target
 
 SHEET = Target(
@@ -90,6 +90,36 @@ def test_further_contenders_run_in_the_same_race_and_may_fall_out() -> None:
     assert result.timing.rivals[0].speedup > 0
     assert result.timing.compile_ms is None
     assert any("broken was not timed" in warning for warning in result.warnings)
+
+
+def test_the_rounds_are_shared_by_fresh_processes() -> None:
+    first = [racer(reference), racer(reference), referee(reference, INPUTS)]
+    later: list[Any] = []
+
+    def again() -> Any:
+        later.extend([racer(reference), racer(reference)])
+        return later[-2:]
+
+    try:
+        with running(*first):
+            result = measure(
+                first[0],
+                first[1],
+                None,
+                first[2],
+                facts=FACTS,
+                target=SHEET,
+                threads=1,
+                budget_s=0.6,
+                again=again,
+                reload_seconds=0.01,
+            )
+    finally:
+        for worker in later:
+            worker.stop()
+    assert result.timing is not None
+    assert len(later) == 2 * (PROCESSES - 1)
+    assert result.timing.rounds >= FEWEST_ROUNDS * PROCESSES
 
 
 def test_a_kernel_that_answers_from_memory_is_wrong_on_fresh_data() -> None:

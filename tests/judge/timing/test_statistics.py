@@ -53,3 +53,14 @@ def test_no_values_is_an_error() -> None:
 def test_three_quarters_reach_the_lower_quartile(values: list[float]) -> None:
     quartile = lower_quartile(values)
     assert sum(value >= quartile for value in values) >= 0.75 * len(values)
+
+
+def test_an_interval_covers_what_differs_between_processes() -> None:
+    fast, slow = [1.0, 1.01, 0.99, 1.0], [2.0, 2.02, 1.98, 2.0]
+    together = bootstrap_median([*fast, *slow], starts=(0, 4))
+    assert together.middle == 1.5
+    assert together.low < 1.02
+    assert together.high > 1.98
+    assert bootstrap_median(fast, starts=(0, 4)) == bootstrap_median(fast)
+    many = bootstrap_median([*fast, *fast, *fast, *slow[:1]], starts=(0, 12))
+    assert many.middle == 1.5, "a process counts alike, however many rounds it had"

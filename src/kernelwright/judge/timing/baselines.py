@@ -49,6 +49,14 @@ class Baselines:
         """The reference as it is."""
         return self._contender(task, "eager", device).result()
 
+    def anew(self, task: Task, device: str = "") -> Worker:
+        """Eager in another process; the one there was ends."""
+        with self._mine:
+            old = self._kept.pop((task.hash, "eager", device), None)
+        if old is not None:
+            old.add_done_callback(_end)
+        return self.eager(task, device)
+
     def other(self, task: Task, mode: str, device: str = "") -> tuple[Worker | None, str]:
         """The reference in another mode ("compile" …), or None and why not. Waits for its compiler: not to be called in a measurement."""
         try:

@@ -5,11 +5,13 @@ How a measurement goes (parent side; imports no torch):
 1. `plan_blocks`   how many calls make a block, from eager's time and the data's size alone: a slow warm-up of the candidate
                    cannot cut its own sample;
 2. warm-up         one call, then one unrecorded block, for every contender;
-3. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
+3. processes       the rounds are shared by several fresh processes of candidate and eager where that is affordable, since where a
+                   process's memory lies moves some kernels by 2x; `again` gives the next ones;
+4. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
                    in shuffled order, each while the others are stopped (contender.py); then memory shows what it gives now (streams.py);
-4. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
-5. suspicion       what the candidate's blocks give away beside eager's (suspicion.py);
-6. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).
+5. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
+6. suspicion       what the candidate's blocks give away beside eager's (suspicion.py);
+7. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).
 
 The candidate's channel errors are the caller's to explain; those of trusted workers are a JudgeError.
 """
@@ -18,7 +20,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -45,13 +47,22 @@ ENOUGH = 0.01
 """Half-width of the interval at which more rounds would teach nothing."""
 INPUTS_CHECKED = 3
 """Timed blocks after which the inputs of a call are asked for again, too."""
-SLOW_SECONDS = 1.0
-"""Eager calls longer than this are not measured twice a round; A/A then compares neighbouring rounds."""
+SLOW_SECONDS, LARGE_CALL = 1.0, 384 << 20
+"""Eager calls longer than this, or with more data, are not measured twice a round; A/A then compares neighbouring rounds."""
+PROCESSES = 3
+"""Of every contender but compiled ones, among which the rounds are shared."""
+RELOAD_SHARE = 0.4
+"""Of the clock's budget, what starting another process of the candidate may take; its build counts."""
+FEWEST_ROUNDS = 3
+"""In each process."""
 ON_ACCOUNT = 0.03
 """Work outside the calls, as a share of them, below which it cannot be told from the machine's own."""
 NOISY = 0.15
 """A/A noise from which on the verdict warns that the figures are of little use."""
 TRUSTED_SECONDS = 600.0
+
+
+Again = Callable[[], tuple[Worker, Worker]]
 
 
 @dataclass(frozen=True)
@@ -70,14 +81,17 @@ class Plan:
     calls: int
     rounds: int
     pair_eager: bool
+    checks: int = 3
+    """Rounds whose outputs are checked whatever that costs."""
 
 
 def plan_blocks(eager_seconds: float, call_bytes: int, last_level_cache: int) -> Plan:
     """Blocks long enough for the stopwatch, small enough that a block's data stays in cache if one call's data does."""
     by_time = max(1, int(BLOCK_SECONDS / max(eager_seconds, 1e-7)))
     by_memory = max(1, last_level_cache // 2 // max(call_bytes, 1))
-    rounds = MIN_ROUNDS if eager_seconds < SLOW_SECONDS else 3
-    return Plan(min(by_time, by_memory, MAX_CALLS), rounds, eager_seconds < SLOW_SECONDS)
+    slow = eager_seconds >= SLOW_SECONDS or call_bytes >= LARGE_CALL
+    rounds = 3 if slow else MIN_ROUNDS
+    return Plan(min(by_time, by_memory, MAX_CALLS), rounds, not slow, 1 if slow else 3)
 
 
 def measure(
@@ -93,10 +107,13 @@ def measure(
     budget_s: float = 5.0,
     device: bool = False,
     streams: Streams | None = None,
+    again: Again | None = None,
+    reload_seconds: float = 0.0,
 ) -> Measurement:
     """Time the candidate against its baselines. Workers must be loaded and idle; they are left paused or released. On a `device` each
     call finds a cold cache, and what eager takes there is found out in the warm-up (the facts are the host's). With `streams` the
-    roofline counts the bandwidth of the same rounds."""
+    roofline counts the bandwidth of the same rounds. `again` starts the candidate and eager anew, which takes `reload_seconds`; it stops
+    the old ones, and whoever calls asks the callers for the workers that are there then."""
     work = Work.from_facts(facts)
     eager_seconds = float(facts.get("eager_seconds") or 1e-3)
     plan = plan_blocks(eager_seconds, work.read_bytes + work.written_bytes, target.last_level_cache or DEVICE_BLOCK_BYTES)
@@ -105,6 +122,8 @@ def measure(
         contenders.append(Contender("compiled", compiled, TRUSTED_SECONDS))
     contenders += [Contender(name, worker, TRUSTED_SECONDS) for name, worker in (others or {}).items()]
     race = _Race(contenders, referee, plan, device=device, streams=streams)
+    if again is not None and plan.pair_eager and not device:
+        race.again, race.processes = again, max(1, min(PROCESSES, 1 + int(RELOAD_SHARE * budget_s / max(reload_seconds, 0.1))))
     try:
         with foremost():
             finding = race.run(budget_s) or race.suspicion(impossible_seconds(work, target))
@@ -144,14 +163,32 @@ class _Race:
         self.warnings: list[str] = []
         self.verified = 0
         self.last_call = 0.0
+        self.again: Again | None = None
+        self.processes = 1
+        self.starts = [0]
+        """The rounds with which another process began."""
         # A few alignments in turn: addresses come back with other data, which is wrong for whoever remembers by address.
         self.alignments = [self.dice.getrandbits(32) for _ in range(3)]
 
     def run(self, budget_s: float) -> Finding | None:
-        """Warm up, then rounds until the budget is spent or the interval is tight; the first finding ends it."""
+        """Warm up, then rounds until the budget is spent or the interval is tight, in one process after the other; the first finding ends
+        it."""
+        least = -(-self._rounds() // self.processes)
+        for number in range(self.processes):
+            if number and self.again is not None:
+                self.contenders["candidate"].worker, self.contenders["eager"].worker = self.again()
+                self.starts.append(len(self.contenders["candidate"].blocks))
+            finding = self._in_one_process(budget_s / self.processes, max(FEWEST_ROUNDS, least) if self.processes > 1 else 0)
+            if finding:
+                return finding
+        return None
+
+    def _in_one_process(self, budget_s: float, fewest: int) -> Finding | None:
         for _ in range(2):  # one call each, then a block each
             self._round(record=False)
-            if self.last_call > SLOW_SECONDS:
+            if self.last_call > SLOW_SECONDS or not self.plan.pair_eager:
+                if not self.device and not self.needs:
+                    self._weigh()
                 break
             if not self.device and not self.needs:
                 self._weigh()
@@ -161,11 +198,11 @@ class _Race:
         start = time.monotonic()
         verify_seconds = 0.0
         for number in range(MAX_ROUNDS):
-            spent = time.monotonic() - start
-            if number >= self._rounds() and (spent > budget_s or self._tight(number)):
+            spent, least = time.monotonic() - start, fewest or self._rounds()
+            if number >= least and (spent > budget_s or self._tight(number)):
                 break
-            # Checking outputs may take a quarter of the time; three checks are made whatever they cost.
-            due = self.verified < 3 and number >= self._rounds() - 3 + self.verified
+            # Checking outputs may take a quarter of the time; a few checks are made whatever they cost.
+            due = self.verified < self.plan.checks and number >= least - self.plan.checks + self.verified
             verify = due or (verify_seconds <= 0.25 * spent + 0.05 and self.dice.random() < 0.7)
             finding, seconds = self._round(record=True, verify=verify)
             verify_seconds += seconds
@@ -290,7 +327,7 @@ class _Race:
         times = [block.seconds for block in self.contenders[contender].blocks]
         if contender == "eager" and self.eager_again:
             times = [(a + b.seconds) / 2 for a, b in zip(times, self.eager_again, strict=True)]
-        return paired_ratio(times, self.candidate_seconds())
+        return paired_ratio(times, self.candidate_seconds(), self.starts)
 
     def candidate_seconds(self) -> list[float]:
         """Seconds per call of each block: what its stopwatch says, but not less than our wall clock allows. The allowance for
