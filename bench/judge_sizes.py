@@ -189,9 +189,14 @@ def row(judge: Judge, drafter: Drafter, family: str, megabytes: int, timed: bool
         runs, least = TIMED if again else UNTIMED
         allowed = runs * eager + least
         found |= {
-            f"{name}_s": round(seconds, 2), f"{name}_cpu_s": round(processors, 2), f"{name}_allowed_s": round(allowed, 2), f"{name}_phases": verdict.phases,
-            f"{name}_memory": round(memory / run_bytes, 2), "status": verdict.status, "reason": verdict.reason[:200],
-        }  # fmt: skip
+            f"{name}_s": round(seconds, 2),
+            f"{name}_cpu_s": round(processors, 2),
+            f"{name}_allowed_s": round(allowed, 2),
+            f"{name}_phases": verdict.phases,
+            f"{name}_memory": round(memory / run_bytes, 2),
+            "status": verdict.status,
+            "reason": verdict.reason[:200],
+        }
         if verdict.timing is not None:
             timing = verdict.timing
             found |= {"speedup": round(timing.speedup, 3), "roofline": round(timing.roofline_fraction or 0, 3)}

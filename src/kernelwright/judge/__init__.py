@@ -1,15 +1,13 @@
 """The judge: a task and a kernel in, a verdict that cannot be fooled out.
 
-1. `verify.py`     the orchestrator `Judge`; `session.py` its steps, `conversation.py` the exchange
-                   with the two workers, `rejection.py` failures in words;
-2. `server.py`   starts the server process (`workers/fork_server.py`), which forks workers (`worker.py`, `family.py`);
-3. `sandbox.py`    closes the candidate in (`landlock.py`, `seccomp.py`, `limits.py`, `system_calls.py`);
-4. `channel.py`, `bundle.py`  the bounded boundary between processes;
-5. `referee.py`    the trusted worker that draws inputs and compares (`inputs.py`, `numerics.py`, `nulls.py`, `regions.py`);
-6. `candidate.py`  the worker that runs the kernel; `trace.py` what it called, `observe.py` where its time went, seen from outside;
-7. `clock.py`      the interleaved measurement (`stopwatch.py`, `contender.py`, `statistics.py`, `roofline.py`, `baselines.py`), alone on
-                   the machine (`exclusive.py`);
-8. `verdict.py`    the answer.
+1. `verify.py`     the orchestrator `Judge`; `session.py` its steps, `call_blocks.py` those with many calls, `conversation.py` the
+                   exchange with the two workers, `rejection.py` failures in words, `expectations.py` what earlier verdicts found out;
+2. `servers.py`    which workers there are (`workers/` forks them, closes the candidate in and carries their messages);
+3. `reference/`    the trusted worker that draws inputs and compares: `service.py` its requests, `referee.py` who answers them, `trials.py`
+                   and `adversary.py` what is tried, `expect.py` and `numerics.py` what is right, `rows.py` large tasks;
+4. `candidate.py`  the worker that runs the kernel;
+5. `honesty/`      what it called and where its time went, null candidates, the gallery of cheats;
+6. `timing/`       `clock.py` the interleaved measurement, `stopwatch.py` the only code that times calls.
 """
 
 from __future__ import annotations

@@ -23,11 +23,11 @@ from kernelwright.workers.exclusive import Exclusive
 from kernelwright.workers.fork_server import ForkServer
 
 RUSH_CALLS, RUSH_BYTES = 12, 256 << 20
-RUSH_SAMPLES, RUSH_WORKING, RUSH_SECONDS = 60, 30, 1.0
+RUSH_SAMPLES, RUSH_WORKING, RUSH_SECONDS, RUSH_PATIENCE = 60, 30, 1.2, 15
 SMALL_BYTES, SMALL_CALLS = 1 << 20, 48
 """Of data of a call, up to which a rush has more calls: of a kernel of microseconds a few calls show nothing."""
 REPEATS, REPEATED_BYTES, REPEATED_SECONDS = 512, 32 << 20, 0.3
-FRESH_CALLS = 128
+FRESH_CALLS = 192
 """Calls on data of their own that a rush has, as far as its time allows: who lies in one of fifty lies here."""
 
 
@@ -58,15 +58,20 @@ class Blocks(Conversation):
         fewest = 2 if data <= 2 * RUSH_BYTES else 1  # calls that long come in no rush, and two sets of data may not fit
         most = SMALL_CALLS if data <= SMALL_BYTES else RUSH_CALLS
         calls = max(fewest, min(most, RUSH_BYTES // max(data, 1), int(1.0 / max(self._call_seconds, 1e-6))))
-        started, made = time.monotonic(), 0
+        # Processor time, so that a busy machine does not make the judge milder; and an end, where it has stopped for us.
+        started, begun, made = time.monotonic(), self._processor_seconds(), 0
         while True:
             self._rush_block(calls)
             made += calls
             seen = self.running().seen
             enough = self.running().sampler is None or (seen.total >= RUSH_SAMPLES and sampling.working(seen) >= RUSH_WORKING)
-            seconds = time.monotonic() - started
+            seconds = min(self._processor_seconds() - begun, (time.monotonic() - started) / RUSH_PATIENCE)
             if (enough and made >= FRESH_CALLS) or seconds > RUSH_SECONDS:
                 return
+
+    def _processor_seconds(self) -> float:
+        """Of both workers."""
+        return sum(worker.cpu_seconds() for worker in (self.referee, self.candidate) if worker is not None)
 
     def _rush_block(self, calls: int) -> None:
         self._prepare_block(calls)

@@ -89,6 +89,6 @@ def _end(child: subprocess.Popen[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    from kernelwright.judge.reference.referee import serve
+    from kernelwright.judge.reference.service import serve
 
     serve(Channel(socket.socket(fileno=int(sys.argv[1]))))

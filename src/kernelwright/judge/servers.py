@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from kernelwright.workers.fork_server import ForkServer
 
-REFEREE = "judge.reference.referee:serve"
+REFEREE = "judge.reference.service:serve"
 CANDIDATE = "judge.candidate:serve"
 CONTENDER = "judge.timing.baseline_worker:serve"
 
 PRELOAD = (
-    "kernelwright.judge.reference.referee",
+    "kernelwright.judge.reference.service",
     "kernelwright.judge.candidate",
     "kernelwright.judge.timing.baseline_worker",
     "kernelwright.judge.timing.stopwatch",

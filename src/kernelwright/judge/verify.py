@@ -29,6 +29,7 @@ from kernelwright.core.verdict import CompiledFor, SizeTiming, Status, Track, Ve
 from kernelwright.judge import offdevice
 from kernelwright.judge.conversation import Times
 from kernelwright.judge.device import condition, held
+from kernelwright.judge.expectations import Expectations
 from kernelwright.judge.phases import Phases
 from kernelwright.judge.rejection import Refused, Rejected, from_channel, from_finding
 from kernelwright.judge.servers import judge_server
@@ -60,7 +61,7 @@ class Judge:
         self.confined = confined
         self.server = judge_server(self.threads, confined=confined)
         self._stages: dict[str, ForkServer] = {}
-        self._flags: dict[str, tuple[str, ...]] = {}
+        self._expectations = Expectations(self.threads)
         self.exclusive = Exclusive()
         self._baselines = Baselines(self.server, self.threads, self.exclusive, kept=tasks_at_once + 1)
         self._target: Target | None = None
@@ -158,6 +159,7 @@ class Judge:
         found: dict[str, Any] = {}
         timed_sizes: list[SizeTiming] = []
         try:
+            session.known = self._expectations.of(session.task).get("referee") or {}
             session.open()
             laps.end("open")
             if timing:
@@ -166,6 +168,7 @@ class Judge:
             session.load()
             laps.end("build")
             session.run_trials(budget_s)
+            self._expectations.learn(session.task, referee=session.learnt)
             session.rush()
             session.repeat()
             laps.end("trials")
@@ -221,10 +224,11 @@ class Judge:
 
     def _task_flags(self, session: Session) -> tuple[str, ...]:
         """What the task cannot tell, found once per task."""
-        known = self._flags.get(session.task.hash)
+        known = self._expectations.of(session.task).get("flags")
         if known is None:
-            known = self._flags[session.task.hash] = tuple(session.flags())
-        return known
+            known = session.flags()
+            self._expectations.learn(session.task, flags=known)
+        return tuple(known)
 
     def _timed(
         self,

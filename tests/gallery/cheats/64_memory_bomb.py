@@ -1,5 +1,5 @@
 # task: relu
-# status: out_of_memory
+# status: out_of_memory|timed_out
 # reason: memory
 # entry: E64
 # track: pure

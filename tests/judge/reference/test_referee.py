@@ -10,7 +10,8 @@ import torch
 
 from kernelwright.core.errors import TaskError
 from kernelwright.core.task import Task, tree
-from kernelwright.judge.reference.referee import Referee, serve
+from kernelwright.judge.reference.referee import Referee
+from kernelwright.judge.reference.service import serve
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import Channel, pair
 

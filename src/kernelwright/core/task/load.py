@@ -74,10 +74,13 @@ class LoadedTask:
         with guarded(self.task, "its inputs do not fit forward, which raised"), torch.no_grad():
             return model(*inputs)
 
-    def require_memory(self, limit: int | None = None) -> footprint.Footprint:
-        """Refuse a task that cannot fit, before it is run. Uses a namespace of its own, so no fake tensor stays behind."""
-        other = fresh_task(self.task)
-        needed = footprint.measure(lambda: _run_once(other))
+    def require_memory(self, limit: int | None = None, known: footprint.Footprint | None = None) -> footprint.Footprint:
+        """Refuse a task that cannot fit, before it is run. Uses a namespace of its own, so no fake tensor stays behind. What it needs may
+        be `known` already."""
+        needed = known
+        if needed is None:
+            other = fresh_task(self.task)
+            needed = footprint.measure(lambda: _run_once(other))
         limit = footprint.available_bytes() if limit is None else limit
         if needed.judged > limit:
             raise TaskError(

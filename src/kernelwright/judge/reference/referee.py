@@ -1,24 +1,7 @@
-"""The referee: the trusted process that knows the task. Requests come in over a channel, inputs, expected facts and findings
-go out.
+"""The referee: who knows the task. A task in; trials with their inputs, expected facts and findings out.
 
-`Referee` is the plain object (tests use it without a process); `serve` puts it behind a channel. Requests, by `op`:
-
-- `open`         {path, source, class_name, seed?}    → {facts} and the constructor's arguments as a bundle
-- `weights`      {names: {name: [shape]} | null}      → {mode: "names", header} and a bundle of the state;
-  or {mode: "seed", seed, finding}, where a finding means that the kernel has no room for a weight
-- `renew`        {few}                                 → {header} and a bundle of other weights, for the calls to come
-- `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference}
-- `draw`         {trial}                              → {header, turned} and the inputs as a bundle, or a block of them (turned.py)
-- `check`        {trial, header, after_header?, part?}, fds → {finding}: null, or status, reason, mismatch
-- `at_sizes`     {trial | null}                       → {facts} of that trial's sizes, at which timed inputs are drawn from now on
-- `flags`        {}                                   → {flags}: what the task cannot tell
-- `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
-- `check_repeated` {calls, header, probe_header, after_header?}, fds → {finding} for a block of calls on the same inputs
-- `check_timed`  {call, header, probe_header, whole, after_header?}, fds → {finding} for one call of the last timed draw
-
-Every reply has `ok`; when false, `error` is {type, message} and, for a task at fault, `task_error` is the sentence for the
-user. `expect.py` owns right and wrong, `plan.py` the choice of trials, `nulls.py` the flags, `facts.py` the
-first run.
+A plain object, which tests use without a process; `service.py` puts it behind a channel. `expect.py` owns right and wrong, `trials.py` the
+choice of trials, `rows.py` large tasks, `null_kernels.py` the flags, `facts.py` the first run.
 """
 
 from __future__ import annotations
@@ -32,11 +15,10 @@ from typing import Any
 
 import torch
 
-from kernelwright.core.errors import ConfigError, TaskError
 from kernelwright.core.task import Task, tree
 from kernelwright.core.task.dynamic_probe import dynamic_of
-from kernelwright.core.task.footprint import available_bytes
-from kernelwright.core.task.load import load_task, require_outputs
+from kernelwright.core.task.footprint import Footprint, available_bytes
+from kernelwright.core.task.load import load_task
 from kernelwright.judge.honesty import null_kernels
 from kernelwright.judge.reference import numerics
 from kernelwright.judge.reference.adversary import UNEVEN
@@ -46,21 +28,17 @@ from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
 from kernelwright.judge.reference.inputs import CONSTANT, is_whole
 from kernelwright.judge.reference.plausible import plausible
 from kernelwright.judge.reference.reference import MEMORY, Reference
-from kernelwright.judge.reference.rows import BlockExpectation, RowsExpectation
-from kernelwright.judge.reference.sizes import EARLY, SizeTrials, described, size_facts
+from kernelwright.judge.reference.rows import BlockExpectation, Rows, RowsExpectation
+from kernelwright.judge.reference.sizes import EARLY, SizeTrials, size_facts
 from kernelwright.judge.reference.trials import Planner, Trial
 from kernelwright.judge.reference.weights import constants, randomised, touched
 from kernelwright.judge.timing import stopwatch
 from kernelwright.judge.timing.fresh_data import FreshData
 from kernelwright.judge.timing.turned import Turned
 from kernelwright.workers import bundle
-from kernelwright.workers.channel import Channel, ChannelClosed, ChannelGarbage, Message, close_all
 
 REMEMBERED_BYTES = 1 << 30
 """Inputs and answers of trials that are kept; more are drawn and computed again when asked for."""
-MAPPED_BYTES = 32 << 20
-"""A trial's inputs from which the referee looks into the file that travels instead of keeping its own."""
-
 UNLIKE = 24
 """Outputs of repeated calls that differ from the first and are looked at."""
 GLANCE_SECONDS = 0.25
@@ -72,14 +50,17 @@ SAMPLES_KEPT = 3
 
 class Referee:
     """One task under judgement. `seed` decides construction, which the candidate repeats and therefore knows; `secret` everything
-    else: weights, the plan, every draw. It has nothing to do with `seed`, unless that is given (in tests)."""
+    else: weights, the plan, every draw. It has nothing to do with `seed`, unless that is given (in tests). `known` is what another
+    referee of this task has told (`learnt`)."""
 
-    def __init__(self, task: Task, seed: int | None = None) -> None:
+    def __init__(self, task: Task, seed: int | None = None, known: dict[str, Any] | None = None) -> None:
         self.task = task
         self.seed = secrets.randbits(48) if seed is None else seed
         self.secret = secrets.randbits(60) if seed is None else random.Random(seed).getrandbits(60)
         self.loaded = load_task(task)
-        needed = self.loaded.require_memory()
+        self.known = known or {}
+        needed = self.loaded.require_memory(known=Footprint(*self.known["footprint"]) if self.known else None)
+        self._footprint = needed
         if needed.peak >= LARGE_BYTES:
             map_large_blocks()
         self.reference = Reference(self.loaded, self.loaded.construct(self.seed))
@@ -94,15 +75,39 @@ class Referee:
         self._own = self._fresh = FreshData(lambda one: self.loaded.draw(one)[0])
         self._memory: OrderedDict[Trial, Expectation] = OrderedDict()
         self._samples: dict[Trial, Expectation | None] = {}
+        self.rows: Rows | None = None
+        self._planner: Planner | None = None
+        self._find_out()
+        self.reach = self.facts["longest_reduction"]
+        if not self.rows and needed.widened > available_bytes():
+            self.reference.refusal = MEMORY
+
+    def _find_out(self) -> None:
+        """The first run, or what is known of it."""
+        if self.known:
+            self.facts = {**self.known["facts"], "seed": self.seed}
+            self._nan_share, told = float(self.known["nan_share"]), self.known["rows"]
+            self.rows = Rows(told["batch"], tuple(told["carried"]), told["block"], told["piece"]) if told else None
+            if self.known["law"]:
+                self._own.recall(self.known["law"])
+            return
         started = time.perf_counter()
         drawn = self.loaded.draw(self.seed)
         seconds = time.perf_counter() - started
         self.facts, self._nan_share, self.rows = first_run(self.reference, self.seed, drawn)
-        self.reach = self.facts["longest_reduction"]
         if self.rows:
             self._own.learn(drawn[0], seconds)
-        elif needed.widened > available_bytes():
-            self.reference.refusal = MEMORY
+
+    def learnt(self) -> dict[str, Any]:
+        """What the next referee of this task need not find out again; nothing in it depends on a secret."""
+        return {
+            "facts": {name: value for name, value in self.facts.items() if name != "seed"},
+            "nan_share": self._nan_share,
+            "rows": dataclasses.asdict(self.rows) if self.rows else None,
+            "law": self._own.told(),
+            "footprint": [self._footprint.peak, self._footprint.kept],
+            "plan": self._planner.learnt() if self._planner else {},
+        }
 
     def expect(self, trial: Trial) -> Expectation:
         """The expectation of a trial, remembered while memory allows."""
@@ -182,7 +187,9 @@ class Referee:
     def plan(self, budget_s: float) -> list[Trial]:
         """Choose the trials for about this many seconds of the referee's work."""
         self.budget = budget_s
-        self.trials = Planner(self.reference, self.facts["shapes"], self._drawn, self.expect, self.secret).plan(budget_s)
+        known = self.known.get("plan") or {}
+        self._planner = Planner(self.reference, self.facts["shapes"], self._drawn, self.expect, self.secret, known)
+        self.trials = self._planner.plan(budget_s)
         if self.reference.dynamic is not None:
             self.sizes = SizeTrials(self.reference, self.reference.dynamic, self.facts, self.expect, self.secret ^ 9)
             sized = self.sizes.plan(budget_s)
@@ -255,7 +262,7 @@ class Referee:
     def glance(self, calls: list[Any], but: int) -> Finding | None:
         """Look at the other calls of a timed block, in no order that could be foreseen, as long as there is time. What is not
         plausible is checked in full."""
-        started, rest = time.process_time(), [call for call in range(len(calls)) if call != but]
+        started, rest = time.process_time(), [call for call in range(min(len(calls), len(self._timed))) if call != but]
         random.SystemRandom().shuffle(rest)
         for call in rest:
             if time.process_time() - started > GLANCE_SECONDS:
@@ -335,145 +342,3 @@ def _same_bits(one: Any, other: Any) -> bool:
         torch.equal(one, other)
         or (torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num()))
     )
-
-
-def serve(channel: Channel) -> None:
-    """Entry of the referee's process: answer requests until the parent is gone."""
-    service = _Service()
-    while True:
-        try:
-            message, fds = channel.receive(None)
-        except ChannelClosed:
-            return
-        packed: list[int] = []
-        try:
-            reply, packed = service.answer(message, fds)
-        except (TaskError, ConfigError) as error:
-            reply = {"ok": False, "task_error": str(error), "error": {"type": "TaskError", "message": str(error)}}
-        except ChannelGarbage as error:
-            reply = {"ok": True, "finding": {"status": "cheating", "reason": f"a forged answer: {error}", "mismatch": None}}
-        except Exception as error:
-            reply = {"ok": False, "error": {"type": type(error).__name__, "message": str(error)[:500]}}
-        try:
-            channel.send(reply, packed)
-        except ChannelClosed:
-            return
-        finally:
-            close_all(packed)
-            close_all(fds)
-
-
-class _Service:
-    """The requests of the module's docstring, one method each."""
-
-    def __init__(self) -> None:
-        self.referee: Referee | None = None
-
-    def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        """The reply and the descriptors that go with it, which the caller closes after sending."""
-        op = str(message.get("op"))
-        if op == "open":
-            return self.open(message)
-        if self.referee is None:
-            raise ValueError("no task has been opened")
-        handler = {
-            "weights": self.weights,
-            "renew": self.renew,
-            "plan": self.plan,
-            "at_sizes": self.at_sizes,
-            "draw": self.draw,
-            "check": self.check,
-            "flags": self.flags,
-            "draw_timed": self.draw_timed,
-            "check_timed": self.check_timed,
-            "check_repeated": self.check_repeated,
-        }.get(op)
-        if handler is None:
-            raise ValueError(f"unknown request {op!r}")
-        return handler(self.referee, message, fds)
-
-    def open(self, message: Message) -> tuple[Message, list[int]]:
-        task = Task.from_source(
-            message["source"],
-            path=message["path"],
-            class_name=message.get("class_name") or "Model",
-            dynamic=message.get("dynamic", ""),
-        )
-        self.referee = Referee(task, message.get("seed"))
-        arguments = [list(self.referee.loaded.init_args), self.referee.loaded.init_kwargs]
-        try:
-            packed = bundle.pack(arguments)
-        except TypeError as error:
-            raise TaskError(task.path, f"get_init_inputs gives a value that cannot be passed on: {error}") from error
-        return {"ok": True, "facts": self.referee.facts, "header": packed.header}, [packed.fd]
-
-    def weights(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        mode, state = referee.weights(message.get("names"))
-        if state is None:
-            return {"ok": True, "mode": mode, "seed": referee.seed, "finding": referee.unheard(message.get("names"))}, []
-        packed = bundle.pack(state)
-        return {"ok": True, "mode": mode, "header": packed.header}, [packed.fd]
-
-    def renew(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        packed = bundle.pack(referee.renew(message.get("few") is True))
-        return {"ok": True, "header": packed.header}, [packed.fd]
-
-    def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        trials = referee.plan(float(message.get("budget_s") or 5.0))
-        listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
-        told = {"trials": listed, "reference": referee.truth, "timed_trials": referee.timed_trials()}
-        return {"ok": True, **told, "varying": described(referee.reference.dynamic, referee.sizes)}, []
-
-    def at_sizes(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        return {"ok": True, "facts": referee.at_sizes(message.get("trial"))}, []
-
-    def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        trial = int(message["trial"])
-        inputs, turned = referee.draw(trial)
-        packed = bundle.pack(inputs)
-        if packed.header["size"] >= MAPPED_BYTES:
-            referee.keep(trial, bundle.unpack(packed.header, packed.fd))
-        return {"ok": True, "header": packed.header, "turned": turned.as_message() if turned else None}, [packed.fd]
-
-    def check(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        outputs = bundle.unpack(message["header"], fds[0])
-        after = bundle.unpack(message["after_header"], fds[1]) if message.get("after_header") else None
-        part = (int(message["part"][0]), int(message["part"][1])) if message.get("part") else None
-        return {"ok": True, "finding": referee.check(int(message["trial"]), outputs, after, part)}, []
-
-    def flags(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        return {"ok": True, "flags": referee.flags()}, []
-
-    def draw_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        referee.draw_timed(int(message["calls"]), int(message["seed"]))
-        packed = referee.timed_bundle()
-        return {"ok": True, "header": packed.header}, [packed.fd]
-
-    def check_repeated(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        outputs, probe = bundle.unpack(message["header"], fds[0]), bundle.unpack(message["probe_header"], fds[1])
-        after = bundle.unpack(message["after_header"], fds[2]) if message.get("after_header") else None
-        return {"ok": True, "finding": referee.check_repeated(int(message["calls"]), outputs, probe, after)}, []
-
-    def check_timed(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        outputs = bundle.unpack(message["header"], fds[0])
-        probe = bundle.unpack(message["probe_header"], fds[1])
-        call = int(message["call"])
-        if message.get("whole"):
-            if type(outputs) is not list or len(outputs) <= call:
-                reason = "a timed block handed over fewer outputs than it made calls"
-                return {"ok": True, "finding": {"status": "cheating", "reason": reason, "mismatch": None}}, []
-            calls, outputs = outputs, outputs[call]
-        after = bundle.unpack(message["after_header"], fds[2]) if message.get("after_header") else None
-        finding = referee.check_timed(call, outputs, probe, after)
-        if finding is None and message.get("whole"):
-            finding = referee.glance(calls[: len(referee._timed)], call)
-        return {"ok": True, "finding": finding}, []
-
-
-def warm() -> None:
-    """Import and run once what every referee needs, in the server: later workers inherit it by forking."""
-    source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.softmax(x @ x, -1)\n"
-    source += "def get_inputs():\n    return [torch.randn(8, 8)]\n"
-    referee = Referee(Task.from_source(source, path="warm.py"), 0)
-    referee.plan(0.1)
-    require_outputs(referee.task, referee.reference.model(*referee.draw(0)[0]))

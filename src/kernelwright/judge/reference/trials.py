@@ -115,10 +115,16 @@ class Planner:
         draw: Callable[[Trial], list[Any]],
         expect: Callable[[Trial], Expectation],
         seed: int,
+        known: dict[str, Any] | None = None,
     ) -> None:
         self.reference = reference
         self.workloads = workloads
         self.draw, self.expect = draw, expect
+        self._known = known or {}
+        self._recipes: dict[str, Any] = dict(self._known.get("recipes") or {})
+        self._base: Own | None = None
+        self._cost = 0.0
+        self._defined = self._strided = False
         self.dice = random.Random(seed)
 
     def plan(self, budget: float) -> list[Trial]:
@@ -127,9 +133,7 @@ class Planner:
         started = time.process_time()
         own = [Trial(self._seed(), workload) for workload in range(self.workloads)]
         own += [Trial(self._seed()) for _ in range(SEEDS - 1)]
-        first = time.process_time()
-        base = Own.of(self.expect(own[0]))
-        cost = time.process_time() - first
+        base, cost = self._first(own[0])
         others: list[Trial] = []
         for name in self._order(base):
             spent = time.process_time() - started + 2.0 * cost * (len(own) + len(others))
@@ -146,10 +150,30 @@ class Planner:
         touched = dataclasses.replace(own[0], touched=True)
         planned = [own[0], touched, *others[:1], *own[1:], *others[1:]]
         last = Trial(self._seed(), special=True)
-        return [*planned, last] if base.real and self._is_defined(last, base) else planned
+        self._defined = base.real != () and self._is_defined(last, base)
+        return [*planned, last] if self._defined else planned
+
+    def learnt(self) -> dict[str, Any]:
+        """Which distributions the reference is sound on, and how the task's own inputs are; true of any seed."""
+        base = None if self._base is None else dataclasses.asdict(self._base)
+        return {"base": base, "cost": self._cost, "recipes": self._recipes, "defined": self._defined, "strided": self._strided}
+
+    def _first(self, trial: Trial) -> tuple[Own, float]:
+        """What the task's own inputs are like, and processor seconds of an expectation."""
+        known = self._known.get("base")
+        if known:
+            self._base = Own(tuple(known["real"]), (known["odd"][0], known["odd"][1]), known["error"], known["whole"])
+            self._cost = float(self._known["cost"])
+        else:
+            first = time.process_time()
+            self._base = Own.of(self.expect(trial))
+            self._cost = time.process_time() - first
+        return self._base, self._cost
 
     def _is_defined(self, trial: Trial, base: Own) -> bool:
         """Whether the reference still says something once infinities and NaN are among the inputs."""
+        if "defined" in self._known:
+            return bool(self._known["defined"])
         try:
             nan, infinite = self.expect(trial).odd_shares()
         except TaskError:
@@ -168,6 +192,14 @@ class Planner:
     def _legal(self, name: str, base: Own) -> Trial | None:
         """A trial of this distribution on which the reference is sound, or None."""
         seed = self._seed()
+        if name in self._recipes:
+            recipe = self._recipes[name]
+            return None if recipe is None else Trial(seed, distribution=name, positive=recipe[0], only=recipe[1])
+        found = self._tried(name, seed, base)
+        self._recipes[name] = None if found is None else [found.positive, found.only]
+        return found
+
+    def _tried(self, name: str, seed: int, base: Own) -> Trial | None:
         tries = [Trial(seed, distribution=name)]
         if name in WHOLE:
             drawn = self.draw(Trial(seed))
@@ -190,12 +222,16 @@ class Planner:
 
     def _strides_fit(self, trial: Trial) -> bool:
         """Whether the reference takes non-contiguous inputs at all (`view` does not)."""
+        if "strided" in self._known:
+            self._strided = bool(self._known["strided"])
+            return self._strided
         try:
             inputs = self.draw(trial)
             self.reference.native(inputs)
         except TaskError:
             return False
-        return any(not tensor.is_contiguous() for tensor in tree.tensors(inputs))
+        self._strided = any(not tensor.is_contiguous() for tensor in tree.tensors(inputs))
+        return self._strided
 
     def _seed(self) -> int:
         return self.dice.getrandbits(48)

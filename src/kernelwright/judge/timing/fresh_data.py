@@ -131,6 +131,19 @@ class FreshData:
             self._laws = [law for law in laws if law is not None]
             self._template = [trees.transform(item, lambda tensor: torch.empty_like(tensor, device="meta")) for item in first]
 
+    def told(self) -> list[Any] | None:
+        """What was learnt of inputs that are nothing but contiguous tensors with a law, as data that can be kept."""
+        if self._laws is None or not all(isinstance(item, torch.Tensor) for item in self._template):
+            return None
+        shapes = [[list(item.shape), str(item.dtype).removeprefix("torch.")] for item in self._template]
+        return [self._seconds, [[law.uniform, law.first, law.second] for law in self._laws], shapes]
+
+    def recall(self, told: list[Any]) -> None:
+        """Learn from what was `told`, without a draw."""
+        self._seconds, laws, shapes = told
+        self._laws = [Law(*law) for law in laws]
+        self._template = [torch.empty(shape, dtype=getattr(torch, dtype), device="meta") for shape, dtype in shapes]
+
     def _find_constant(self, seed: int) -> set[int]:
         """Which inputs do not depend on the seed."""
         tensors, again = bundle.tensors(self._draw(seed)), bundle.tensors(self._draw(seed + 1))
