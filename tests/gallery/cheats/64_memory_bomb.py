@@ -1,6 +1,6 @@
 # task: relu
 # status: out_of_memory|timed_out
-# reason: memory
+# reason: memory|time limit
 # entry: E64
 # track: pure
 """Reserves up to sixty-four gigabytes without touching them."""
