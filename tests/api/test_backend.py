@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import kernelwright
-from kernelwright.core.errors import ConfigError
+from kernelwright.core.errors import ConfigError, UnsupportedOperator
 
 
 def compiled(model: Any, **options: Any) -> Any:
@@ -61,8 +61,10 @@ def test_a_block_is_right_and_stays_right_when_its_weights_change() -> None:
         close(fast(x), model(x))
         model.load_state_dict(Block().state_dict())
         close(fast(x), model(x))
-    assert used(model)
     assert "kernelwright" in str(kernelwright.explain(model))
+    (row,) = kernelwright.explain(model).records[0].rows  # causal attention, its projections and the tables in one
+    assert row.used
+    assert "attention" in row.operators
 
 
 def test_a_cache_changed_in_place_is_changed_once_a_call() -> None:
@@ -138,7 +140,38 @@ def test_autocast_keeps_eagers_dtypes() -> None:
             torch.testing.assert_close(got, want, rtol=5e-2, atol=5e-2)
 
 
-def test_a_size_that_keeps_coming_gets_its_program_and_others_are_served() -> None:
+def test_sizes_that_vary_are_served_by_one_kernel() -> None:
+    model = Block().eval()
+    fast = compiled(model)
+    with torch.no_grad():
+        for steps in (4, 5, 6, 9, 17, 33, 5):
+            x = torch.randn(2, steps, 32)
+            close(fast(x), model(x))
+    first, second = kernelwright.explain(model).records
+    assert first.used
+    assert second.used
+    assert "one kernel for any of them, in use at 5" in second.why
+
+
+def test_a_graph_that_changes_its_input_gets_no_kernel_for_any_size() -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        x.add_(1)
+        return x * 2
+
+    fast = compiled(forward)
+    with torch.no_grad():
+        for rows in (4, 5, 6):
+            x = torch.zeros(rows, 8)
+            close(fast(x), torch.full((rows, 8), 2.0))
+            close(x, torch.ones(rows, 8))
+    assert "changes an input in place" in kernelwright.explain().records[-1].why
+
+
+def test_a_size_that_keeps_coming_gets_its_program_and_others_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise UnsupportedOperator("this graph", "a test refuses it")
+
+    monkeypatch.setattr("kernelwright.api.backend.kernel_for_any_size", refuse)
     model = nn.Sequential(nn.Linear(8, 8), nn.ReLU()).eval()
     fast = compiled(model)
     with torch.no_grad():
@@ -148,6 +181,7 @@ def test_a_size_that_keeps_coming_gets_its_program_and_others_are_served() -> No
     records = kernelwright.explain(model).records
     assert [r.used for r in records] == [True, False, True]
     assert "1 of at most 4 sizes" in records[1].why
+    assert "a test refuses it" in records[1].why
 
 
 def test_batch_norm_in_use_joins_its_convolution() -> None:

@@ -8,7 +8,7 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 3. `bounds`     a piece's results against eager by the judge's numerical bounds, on the inputs that came
 4. `race`       a piece against eager, interleaved; who does not win beyond noise is not used; `load` says whether to believe it
 5. `program`    the graph as it runs then: pieces and eager operators in order; what was decided is kept for the next process
-6. `by_size`    a graph with symbolic sizes: programs for those that keep coming
+6. `by_size`    a graph with symbolic sizes: one kernel for any of them (`any_size`), else programs for those that keep coming
 7. `explain`    what became of each graph, as a table
 8. `optimization` a whole program ahead of time: profiled, tried from its dearest parts on, accepted if faster end to end; `patch`
 9. `overlay`    `use`: one operator of torch on a kernel, by shape and dtype

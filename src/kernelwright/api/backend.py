@@ -22,12 +22,13 @@ import torch
 from torch.fx import GraphModule
 
 from kernelwright.api import libraries
+from kernelwright.api.any_size import Symbols, kernel_for_any_size
 from kernelwright.api.by_size import BySize, symbolic
 from kernelwright.api.explanation import Record, new_record
 from kernelwright.api.load import quiet_now
 from kernelwright.api.program import Program
 from kernelwright.api.race import race
-from kernelwright.core.errors import ConfigError
+from kernelwright.core.errors import ConfigError, UnsupportedOperator
 from kernelwright.core.folders import cache_folder
 
 OPTIONS = {"background": False, "budget": 300.0, "race": True, "designs": 1}
@@ -64,7 +65,20 @@ def kernelwright(graph: GraphModule, inputs: Sequence[Any], *, options: dict[str
         with torch._guards.tracing(torch._guards.TracingContext(FakeTensorMode())):
             return _compiled(graph, given, chosen, new_record(record.operators, given))
 
-    return BySize(graph.forward, for_sizes, record)
+    symbols = Symbols.of(graph)
+
+    def for_any(given: Sequence[Any]) -> Callable[..., Any]:
+        if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in given):
+            raise UnsupportedOperator("this graph", "gradients are needed")
+        return kernel_for_any_size(graph, symbols, given)
+
+    raced, wanted = bool(chosen["race"]), None if chosen["background"] else for_any
+    return BySize(graph.forward, for_sizes, wanted, record, raced=raced, usable=_usable)
+
+
+def _usable() -> bool:
+    """Whether kernels may run here: the threads of a pool that they wait for do not come along into a forked process."""
+    return not _forked or torch.get_num_threads() == 1
 
 
 def _compiled(graph: GraphModule, inputs: Sequence[Any], chosen: dict[str, Any], record: Record) -> Callable[..., Any]:
@@ -129,8 +143,8 @@ class Served:
         self.run: Callable[..., Any] = self.decide
 
     def __call__(self, *args: Any) -> Any:
-        if _forked and torch.get_num_threads() > 1:
-            return self.eager(*args)  # the threads of a pool that kernels wait for did not come along
+        if not _usable():
+            return self.eager(*args)
         return self.run(*args)
 
     def decide(self, *args: Any) -> Any:

@@ -103,8 +103,8 @@ def _attributes_as_buffers(model: torch.nn.Module) -> Iterator[None]:
 
 
 _WHOLE = (
-    "scaled_dot_product_attention tril triu logsumexp std var prelu pixel_shuffle pixel_unshuffle "
-    "bucketize roll diag_embed im2col hardswish hardsigmoid mish silu softplus elu selu celu cummax "
+    "scaled_dot_product_attention _scaled_dot_product_flash_attention_for_cpu tril triu logsumexp std var prelu "
+    "pixel_shuffle pixel_unshuffle bucketize roll diag_embed im2col hardswish hardsigmoid mish silu softplus elu selu celu cummax "
     "cummin logcumsumexp linear one_hot rms_norm diagonal_copy _adaptive_avg_pool3d adaptive_avg_pool1d "
     "upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_bilinear2d upsample_linear1d "
     "searchsorted hypot stack lstm gru rnn_tanh rnn_relu"

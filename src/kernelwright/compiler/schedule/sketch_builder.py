@@ -15,6 +15,7 @@ from kernelwright.compiler.graph.symbolic import Extent, size_index
 from kernelwright.compiler.schedule.candidate import CandidateCost
 from kernelwright.compiler.schedule.scalar import Arena, Tracer
 from kernelwright.sketch import nodes
+from kernelwright.sketch.index.expressions import symbols
 from kernelwright.sketch.names import Names
 from kernelwright.sketch.nodes import Tensor
 from kernelwright.target import Capabilities
@@ -64,13 +65,18 @@ class SketchBuilder:
         return Tracer(self.arena, self.placed, frozenset(map(id, slots)), {}, frozenset(map(id, pinned)))
 
     def kernel(self, stem: str, body: tuple[nodes.Statement, ...], doc: str = "", *, final: bool = True) -> None:
-        """Adds a kernel. One that reads only parameters runs once, unless another still changes its result (not `final`)."""
+        """Adds a kernel. One that reads only parameters runs once, unless another still changes its result (not `final`) or a size that
+        varies has a part in it: a table for all positions of a sequence is another one for the next sequence."""
         if not body:
             return
         views = {t.name: t.source for t in self.tensors if t.role == "view"}
         read, written = ({views.get(n, n) for n in names} for names in tensors_of(body))
         roles = {t.name: t.role for t in self.tensors}
-        once = final and read <= self.fixed and all(roles[n] == "temp" for n in written)
+        shapes = {t.name: frozenset[str]().union(*map(symbols, t.shape)) for t in self.tensors}
+        sizes = frozenset[str]().union(*shapes.values())
+        varying = _names(body) & sizes if sizes else sizes  # only sizes that vary stand in shapes
+        varying |= frozenset[str]().union(*(shapes[n] for n in written))
+        once = final and not varying and read <= self.fixed and all(roles[n] == "temp" for n in written)
         if once:
             self.prepared |= written
             self.notes.append(f"{', '.join(sorted(written))}: from parameters only, made once")
@@ -124,6 +130,17 @@ class SketchBuilder:
 def _readable(shape: tuple[Extent, ...]) -> str:
     """A shape as part of a name; an extent that varies and has no name of its own is "n"."""
     return "x".join(str(e) if isinstance(e, int) or str(e).isidentifier() else "n" for e in shape)
+
+
+def _names(node: Any) -> frozenset[str]:
+    """All names in index expressions."""
+    if isinstance(node, nodes.Sym):
+        return frozenset({node.name})
+    if isinstance(node, tuple):
+        return frozenset[str]().union(*map(_names, node))
+    if is_dataclass(node):
+        return frozenset[str]().union(*(_names(getattr(node, entry.name)) for entry in fields(node)))
+    return frozenset()
 
 
 def tensors_of(body: tuple[nodes.Statement, ...]) -> tuple[set[str], set[str]]:

@@ -108,7 +108,16 @@ def convolution(
     return b.add(y, b.reshape(bias, (bias.size,) + (1,) * n)) if bias is not None else y
 
 
-@rule("scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu")
+@rule("_scaled_dot_product_flash_attention_for_cpu")
+def flash_attention(
+    out: Any, q: Value, k: Value, y: Value, dropout: float = 0.0, causal: bool = False, *, attn_mask: Value | None = None,
+    scale: float | None = None, **_: Any,
+) -> Any:  # fmt: skip
+    """What scaled_dot_product_attention becomes below autograd: the same in another order of arguments, with a second result."""
+    return attention(out, q, k, y, attn_mask, dropout, causal, scale=scale)
+
+
+@rule("scaled_dot_product_attention")
 def attention(
     out: Any, q: Value, k: Value, y: Value, mask: Value | None = None, dropout: float = 0.0, causal: bool = False, *,
     scale: float | None = None, enable_gqa: bool = False, attn_mask: Value | None = None, **_: Any,
