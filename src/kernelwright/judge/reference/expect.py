@@ -27,6 +27,7 @@ from kernelwright.judge.reference.systematic import habit
 Finding = dict[str, Any]
 
 EXCUSE_RUNS = 12
+CANCELLED_RUNS = 3
 MOST_TIE_RUNS = 40
 FEW_MOVED, MORE_MOVED = 4, 3
 """Places of an integer output that may differ: a few, and so many times those that torch's own arithmetic moves on this input."""
@@ -222,6 +223,7 @@ class Expectation:
         """Take out the places that the reference itself cannot decide. `brief`: only as long as that may become of all of them."""
         if exact:
             return self._excuse_exact(difference, got, index, brief)
+        difference = self._without_cancelled(difference, got, index)
         if difference.count > max(1, EXCUSABLE_SHARE * want.numel()):
             return self._as_other_ties(difference, got, index)
         places = difference.wrong
@@ -238,6 +240,25 @@ class Expectation:
         wrong[places] = ~undecided
         left = self._as_other_ties(Difference(wrong, difference.worst_error, difference.bound), got, index)
         return self._as_torch_itself(left, got, index)
+
+    def _without_cancelled(self, difference: Difference, got: Any, index: int) -> Difference:
+        """Without the places where the truth is zero because terms cancel (`x.square() - x * x`), or vanish beside others in fp64
+        itself (`1 + tanh(x)` far below zero): there an honest kernel shows its roundings, and has as much as roundings make of it."""
+        got, truth = numerics.real(got), numerics.real(self.wide[index])
+        places = difference.wrong & (truth == 0) & torch.isfinite(got)
+        if not self.is_wide or not bool(places.any()):
+            return difference
+        reals = [t for t in tree.tensors(self.inputs) if t.is_floating_point() and t.numel()]
+        largest = max((float(torch.nan_to_num(t, 0.0, 0.0, 0.0).abs().max()) for t in reals), default=0.0)
+        most = torch.full(truth.shape, torch.finfo(torch.float64).eps * largest, dtype=torch.float64)
+        for seed in range(1, CANCELLED_RUNS + 1):
+            size = numerics.drift(self._dtype(), self.reach)
+            run = self.reference.wide(self.inputs, noise=size, seed=seed, within=True)
+            if run is not None and self._alike(run):
+                made = numerics.real(run[index][1]).double().abs()
+                most = torch.maximum(most, torch.where(torch.isfinite(made), made * EXCUSE_NOISE, 0.0))
+        wrong = difference.wrong & ~(places & (got.double().abs() <= most))
+        return Difference(wrong, difference.worst_error, difference.bound)
 
     def _excuse_exact(self, difference: Difference, got: Any, index: int, brief: bool) -> Difference:
         """Integers. A choice is right if what it points at is as good; anything else (counts, bins, draws) must be an answer that the

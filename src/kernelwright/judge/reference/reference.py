@@ -71,20 +71,24 @@ class Reference:
             named = self.native(inputs)
         return named, counter
 
-    def wide(self, inputs: list[Any], *, noise: float = 0.0, seed: int = 0, everywhere: bool = False) -> Named | None:
-        """In fp64, perhaps with relative noise; None when the module refuses. `everywhere` also moves zeros (to break ties)."""
+    def wide(
+        self, inputs: list[Any], *, noise: float = 0.0, seed: int = 0, everywhere: bool = False, within: bool = False
+    ) -> Named | None:
+        """In fp64, perhaps with relative noise; None when the module refuses. `everywhere` also moves zeros (to break ties); `within`
+        moves the result of every operator, as roundings do, instead of the inputs."""
         dice = torch.Generator().manual_seed(seed)
         if self.refusal:
             return self._native_noisy(inputs, noise, dice, everywhere) if noise and self.refusal != MEMORY else None
         base = self._base(inputs)
-        arguments = tree.transform(inputs, lambda tensor: noisy(widened(tensor), noise, dice, everywhere))
+        outside = 0.0 if within else noise
+        arguments = tree.transform(inputs, lambda tensor: noisy(widened(tensor), outside, dice, everywhere))
         previous = torch.get_default_dtype()
         torch.set_default_dtype(torch.float64)
         try:
             if self._wide is None:
                 self._wide = _wide_copy(self.model)
-            state = {name: noisy(value.clone(), noise, dice, False) for name, value in self._wide.state_dict().items()}
-            with torch.no_grad(), Widen(base):
+            state = {name: noisy(value.clone(), outside, dice, False) for name, value in self._wide.state_dict().items()}
+            with torch.no_grad(), Widen(base) if not within else Rounding(base, noise, dice):
                 output = torch.func.functional_call(self._wide, state, tuple(arguments))
             return require_outputs(self.loaded.task, output)
         except Exception as error:
@@ -184,6 +188,20 @@ class Widen(TorchDispatchMode):  # type: ignore[misc]
                 return func(*args, **kwargs).double()
             kwargs["dtype"] = torch.float64
         return func(*args, **kwargs)
+
+
+class Rounding(Widen):
+    """A wide run in which every operator's result is off by up to so much, as it is where it is rounded to the task's dtype."""
+
+    def __init__(self, base: float, noise: float, dice: Any) -> None:
+        super().__init__(base)
+        self._noise, self._dice = noise, dice
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = super().__torch_dispatch__(func, types, args, kwargs)
+        if func.is_view or func._schema.is_mutable or not isinstance(made, torch.Tensor) or made.dtype != torch.float64:
+            return made
+        return noisy(made, self._noise, self._dice, False)
 
 
 def _copied(tensor: Any) -> Any:
