@@ -177,7 +177,7 @@ class Session(Blocks):
         near = fewest if self.interpreted else sum(not trial.get("special") for trial in planned)
         likely = [number for number in range(1, min(near, len(planned))) if number not in strided and number not in sized]
         traced = self._dice.choice(likely or [0])
-        begun, both = self.running().cpu_seconds(), self._processor_seconds()
+        begun, both, once = self.running().cpu_seconds(), self._processor_seconds(), float("inf")
         enough = min(budget_s, TRIAL_SECONDS) + TRIAL_RUNS * float(self.facts["eager_seconds"]) * self.threads
         for number in range(len(planned)):
             slow = self.interpreted and self.running().cpu_seconds() - begun > INTERPRETED_SECONDS
@@ -192,10 +192,17 @@ class Session(Blocks):
             if planned[number].get("special"):
                 self._advise(number)
                 continue
-            if number in sized:
-                self._run_sized(number, sized[number])
-            else:
+            before = self.running().cpu_seconds()
+            if number not in sized:
                 self._run_trial(number, traced=number == traced, hold=self._may_hold(), strided=number in strided)
+                once = min(once, self.running().cpu_seconds() - before)
+            elif self.interpreted and once * float(planned[number]["grows"]) > 2 * INTERPRETED_SECONDS:
+                self.warnings.append(
+                    f"left out: the {self.setting.execution if self.setting else ''} is too slow for {sized[number]}"
+                )
+                continue
+            else:
+                self._run_sized(number, sized[number])
             self.trials.append(planned[number])
         for few in (True, False):
             self._renew_weights(few)

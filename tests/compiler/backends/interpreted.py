@@ -1,5 +1,5 @@
 """A child process of the coders' tests: LANGUAGE FOLDER in; lowers the folder's sketches, runs the kernels on the language's runtime and
-compares with the sketch's own interpreter."""
+compares with the sketch's own interpreter, at each of the `sizes` that a sketch with dynamic ones comes with."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NAME = sys.argv[1]
 runtime = importlib.import_module(f"kernelwright.compiler.backends.{NAME}.runtime")
 
 
-def inputs_of(sketch) -> list[torch.Tensor]:
-    sizes = {s.name: s.value for s in sketch.sizes} | {t.name: t.value for t in sketch.tunables}
+def inputs_of(sketch, given: dict[str, int]) -> list[torch.Tensor]:
+    sizes = {s.name: s.value for s in sketch.sizes} | {t.name: t.value for t in sketch.tunables} | given
     made = []
     for tensor in sorted((t for t in sketch.tensors if t.role == "input"), key=lambda t: int(t.source)):
         shape, kind = [int(evaluate(i, sizes)) for i in tensor.shape], TORCH_DTYPE[tensor.dtype]
@@ -33,7 +33,8 @@ def inputs_of(sketch) -> list[torch.Tensor]:
 
 
 def compare(path: Path) -> str:
-    sketch = parse(json.loads(path.read_text())["sketch"])
+    case = json.loads(path.read_text())
+    sketch = parse(case["sketch"])
     file = path.with_suffix(".kernel.py")
     file.write_text(language(NAME).lower(sketch))
     spec = importlib.util.spec_from_file_location(f"kernel_{path.stem}", file)
@@ -43,16 +44,15 @@ def compare(path: Path) -> str:
         model = module.ModelNew()
     state = {name: torch.randn(tensor.shape).to(tensor.dtype) for name, tensor in model.state_dict().items()}
     model.load_state_dict(state)
-    inputs = inputs_of(sketch)
-    wanted = interpreter.call(sketch, [x.clone() for x in inputs], state)
-    for _ in range(2):
+    for sizes in case.get("sizes", [{}, {}]):
+        inputs = inputs_of(sketch, sizes)
+        wanted = interpreter.call(sketch, [x.clone() for x in inputs], state)
         with torch.no_grad(), runtime.context(calling=True):
             got = model(*inputs)
         one, two = torch.utils._pytree.tree_leaves(got), torch.utils._pytree.tree_leaves(wanted)
         for a, b in zip(one, two, strict=True):
-            torch.testing.assert_close(a, b, equal_nan=True, rtol=2e-4, atol=2e-5) if a.dtype == torch.float32 else (
-                torch.testing.assert_close(a, b, equal_nan=True)
-            )
+            close = {"rtol": 2e-4, "atol": 2e-5} if a.dtype == torch.float32 else {}
+            torch.testing.assert_close(a, b, equal_nan=True, msg=lambda text, at=sizes: f"{at}: {text}", **close)
     return "same"
 
 

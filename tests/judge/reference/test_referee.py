@@ -318,3 +318,13 @@ def test_behind_a_channel() -> None:
     channel.close()
     thread.join(timeout=10)
     assert not thread.is_alive()
+
+
+def test_roundings_are_no_fault_where_the_truth_is_zero_because_terms_cancel() -> None:
+    made = referee("return x.sum(1).square() - x.square().sum(1)", "torch.randn(300, 1)")
+
+    def fused(x: torch.Tensor) -> torch.Tensor:  # as a fused multiply-add leaves it: the rounding of the product
+        return (x.double().square() - x.square().double()).float().sum(1)
+
+    assert judge(made, fused) is None
+    assert status(judge(made, lambda x: fused(x) + 1e-4)) == "wrong_values"

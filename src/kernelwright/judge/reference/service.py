@@ -117,7 +117,10 @@ class _Service:
 
     def plan(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         trials = referee.plan(float(message.get("budget_s") or 5.0))
-        listed = [{**dataclasses.asdict(trial), "label": trial.label} for trial in trials]
+        sizes = referee.sizes
+        listed = [
+            {**dataclasses.asdict(trial), "label": trial.label, "grows": sizes.grows(trial) if sizes else 1.0} for trial in trials
+        ]
         told = {
             "trials": listed,
             "reference": referee.truth,

@@ -112,6 +112,13 @@ class SizeTrials:
             return some
         return [some[len(some) // 4], some[len(some) // 2], some[-1]]
 
+    def grows(self, trial: Trial) -> float:
+        """How many times the blocks of the task's own sizes a kernel may have at a trial's, at most."""
+        own, total = self.dynamic.examples, 1.0
+        for name, size in trial.sizes:
+            total *= max(1.0, size / max(own[name], 1))
+        return total
+
     # -- which sizes ---------------------------------------------------------------------------------------------------------
 
     def _combinations(self) -> Iterator[dict[str, int]]:

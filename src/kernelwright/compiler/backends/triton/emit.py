@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from kernelwright.compiler.backends.triton.kernel import Launch, launches
+from kernelwright.compiler.backends.triton.kernel import VECTOR, Launch, launches
 from kernelwright.compiler.backends.triton.op_table import HELPERS
 from kernelwright.compiler.hardware import capabilities_of
 from kernelwright.compiler.language import State, language
@@ -51,6 +51,8 @@ def _call(sketch: nodes.Sketch, launch: Launch) -> str:
     given = [*names, *launch.sizes, *(f"{constant}={size}" for constant, size in launch.constants)]
     if launch.sizes:
         given.append(f"WIDE={_wide(sketch)}")
+    if launch.aligned:
+        given.append(f"ALIGNED={' and '.join(f'{size} % {VECTOR} == 0' for size in launch.aligned)}")
     return f"{launch.name}[({launch.grid},)]({', '.join(given)}, num_warps={launch.warps}, num_stages={launch.stages})"
 
 

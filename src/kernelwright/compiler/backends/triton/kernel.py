@@ -2,6 +2,9 @@
 
 In: a `nodes.Kernel` and its sketch. Out: `Launch`es in order: the text of a `@triton.jit` function, the tensors it takes, its grid and
 options. Loops become grids, and tiles are cut, as in all tile programs (compiler/lower/tile_programs).
+
+Sizes that vary are arguments, and Triton compiles nothing anew for one: of a kernel there are two forms, for rows that begin at multiples
+of 16 elements (wide loads) and for all others, and each again in 64 bits for tensors that need them.
 """
 
 from __future__ import annotations
@@ -18,10 +21,13 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges
 from kernelwright.target import Capabilities
 
+VECTOR = 16
+"""Elements whose multiples are good places for rows to begin at: what a thread loads at once, in the narrowest type."""
+
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel function and its call. `sizes` are those that vary, `wide` where positions may need 64 bits at some of them."""
+    """One kernel function and its call. `sizes` are those that vary, `aligned` those of which strides are made."""
 
     name: str
     text: str
@@ -31,6 +37,7 @@ class Launch:
     stages: int
     once: bool
     sizes: tuple[str, ...] = ()
+    aligned: tuple[str, ...] = ()
     constants: tuple[tuple[str, str], ...] = ()
 
 
@@ -48,14 +55,28 @@ class _Build(LaunchBuilder):
         grid = self.blocks(self.factors(plan, lanes))
         name = self.name()
         used, sizes = self.used(), tuple(self.examples)
-        special = [*constants, *(["WIDE"] if sizes else [])]
+        aligned = self.aligned()
+        special = [*constants, *(["WIDE"] if sizes else []), *(["ALIGNED"] if aligned else [])]
         parameters = [*(f"{tensor}_ptr" for tensor in used), *sizes, *(f"{constant}: tl.constexpr" for constant in special)]
-        head = f"@triton.jit\ndef {name}({', '.join(parameters)}):\n"
+        varying = f"(do_not_specialize={list(sizes)!r})".replace("'", '"') if sizes else ""
+        head = f"@triton.jit{varying}\ndef {name}({', '.join(parameters)}):\n"
         doc = f'    """{self.kernel.doc.strip()}"""\n' if self.kernel.doc else ""
         warps = self.warps(plan, survey) if dots else 4 if largest <= 2048 else 8 if largest <= 8192 else 16
         text = head + doc + "\n".join(body) + "\n"
         given = tuple((constant, _block(dim)) for constant, dim in constants.items())
-        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, sizes, given)
+        return Launch(name, text, used, grid, warps, 3 if dots else 2, self.kernel.once, sizes, aligned, given)
+
+    def aligned(self) -> tuple[str, ...]:
+        """Sizes that are multiples of 16 in the form for aligned rows: of these are the strides that are not such by themselves."""
+        used = self.used()
+        strides = [
+            stride
+            for name, place in self.places.items()
+            if self.root[name] in used
+            for stride in place.strides
+            if isinstance(stride, Poly) and not planning.SIZES.divisible(stride, VECTOR)
+        ]
+        return tuple(name for name in self.examples if any(name in stride.names for stride in strides))
 
     @staticmethod
     def warps(plan: Plan, survey: Survey) -> int:
@@ -95,6 +116,10 @@ class _Build(LaunchBuilder):
         self.add_sizes(out)
         for name in self.examples:
             out.line(f"{name} = tl.cast({name}, tl.int64 if WIDE else tl.int32)")
+        if aligned := self.aligned():
+            out.line("if ALIGNED:")
+            for name in aligned:  # which says so to the compiler
+                out.line(f"    {name} = {name} // {VECTOR} * {VECTOR}")
         if factors:
             kind = ".to(tl.int64)" if wide else ".to(tl.int64 if WIDE else tl.int32)" if self.examples else ""
             out.line(f"pid = tl.program_id(0){kind}")
