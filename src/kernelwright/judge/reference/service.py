@@ -119,7 +119,8 @@ class _Service:
         trials = referee.plan(float(message.get("budget_s") or 5.0))
         sizes = referee.sizes
         listed = [
-            {**dataclasses.asdict(trial), "label": trial.label, "grows": sizes.grows(trial) if sizes else 1.0} for trial in trials
+            {**dataclasses.asdict(trial), "label": trial.label, "grows": sizes.grows(trial) if sizes else 1.0}
+            for trial in trials
         ]
         told = {
             "trials": listed,
