@@ -195,6 +195,7 @@ def _show(report: Report, folder: Path, as_json: bool) -> None:
     for failure in report.failures:
         console.print(f"  {failure.outcome}: {failure.count}", highlight=False)
     console.print(f"[dim]{folder / 'report.html'}  {folder / 'report.md'}  {folder / 'report.json'}[/dim]", soft_wrap=True)
+    console.print(f"[dim]in a browser: kernelwright serve --reports {folder}[/dim]", soft_wrap=True, highlight=False)
 
 
 def _contenders(text: str) -> tuple[str, ...]:

@@ -76,7 +76,7 @@ def report(done: Finished, *, show_sketch: bool, as_json: bool) -> int:
 
     from rich.console import Console
 
-    from kernelwright.cli.panel import verdict_panel
+    from kernelwright.cli.panel import page_of, verdict_panel
     from kernelwright.jobs.generate import Generated
 
     result, folder = done.result, done.folder
@@ -106,7 +106,6 @@ def report(done: Finished, *, show_sketch: bool, as_json: bool) -> int:
             console.print(
                 f"kernel by: {result.author or 'whoever wrote it'}; ended because {result.ended}", highlight=False, markup=False
             )
-        console.print(
-            f"{folder.kernel}  {folder.sketch}  [dim]{result.seconds:.1f} s, {result.tried} judged, run {done.run}[/dim]"
-        )
+        console.print(f"{folder.kernel}  {folder.sketch}  [dim]{result.seconds:.1f} s, {result.tried} judged[/dim]")
+        console.print(page_of(done.run))
     return 0 if result.verdict.ok else 1

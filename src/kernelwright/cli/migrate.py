@@ -93,7 +93,7 @@ def report(done: Finished, *, as_json: bool) -> int:
 
     from rich.console import Console
 
-    from kernelwright.cli.panel import verdict_panel
+    from kernelwright.cli.panel import page_of, verdict_panel
     from kernelwright.jobs.migrate.steps import Migrated
 
     made, folder = done.result, done.folder
@@ -123,7 +123,6 @@ def report(done: Finished, *, as_json: bool) -> int:
     lines += [f"  note     {note}" for note in made.notes]
     for line in lines:
         console.print(line, markup=False)
-    console.print(
-        f"{folder.kernel}  {folder.sketch}  {folder.path / 'migration.md'}  [dim]{made.seconds:.1f} s, run {done.run}[/dim]"
-    )
+    console.print(f"{folder.kernel}  {folder.sketch}  {folder.path / 'migration.md'}  [dim]{made.seconds:.1f} s[/dim]")
+    console.print(page_of(done.run))
     return 0 if made.verdict.ok else 1

@@ -37,6 +37,11 @@ def verdict_panel(verdict: Verdict) -> Panel:
     return Panel(Group(*parts), title=title, title_align="left", border_style=colour, expand=False, padding=(0, 1))
 
 
+def page_of(run: str) -> Text:
+    """How to look at a run in a browser."""
+    return Text(f"in a browser: kernelwright serve {run}", style="dim")
+
+
 def _timing(timing: Timing) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_row("kernel", _milliseconds(timing.kernel_ms), Text(_claim(timing), style="bold"))

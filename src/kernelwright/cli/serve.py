@@ -12,6 +12,7 @@ DEFAULT_PORT = 8765
 
 
 def serve_command(
+    run: Annotated[str | None, typer.Argument(help="A run whose page is named, by its beginning.", metavar="[RUN]")] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen at; others than loopback need the token that is printed.")
     ] = "127.0.0.1",
@@ -44,6 +45,7 @@ def serve_command(
     settings = config.load({"store": store}).settings
     usual = [Path(name) for name in ("kernelwright-out", "bench/results") if Path(name).is_dir()]
     serve(
+        run=run,
         host=host,
         port=port,
         place=settings.store,

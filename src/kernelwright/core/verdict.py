@@ -76,6 +76,16 @@ class Timing(Frozen):
         return self.speedup_low > 1.0
 
 
+class Heat(Frozen):
+    """The share of wrong elements in each block of an output, row by row, along at most two of its axes."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+    rows: int
+    columns: int
+    share: tuple[float, ...]
+
+
 class Mismatch(Frozen):
     """Where the numbers differ, for the next attempt: which output, how many elements, which region, a few values."""
 
@@ -89,6 +99,8 @@ class Mismatch(Frozen):
     place: tuple[int, ...] = ()
     """The first wrong element; empty where an output is not compared element by element."""
     trial: str = ""
+    heat: Heat | None = None
+    """Where the error lies, as a map."""
 
 
 class Trials(Frozen):

@@ -30,6 +30,7 @@ from kernelwright.web.queue import Queue
 from kernelwright.web.reports import Reports
 
 SITE = resources.files("kernelwright.web").joinpath("site")
+TITLE = "Kernelwright"
 WEEK = 7 * 24 * 3600
 
 
@@ -78,7 +79,7 @@ def create_app(
         here.questions.stop()
 
     app = FastAPI(
-        title="Kernelwright", version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
+        title=TITLE, version=__version__, docs_url=None, redoc_url=None, openapi_url="/api/openapi.json",
         lifespan=life, responses=PROBLEMS,
     )  # fmt: skip
     app.state.here = here

@@ -83,7 +83,7 @@ def text(request: Request, run: RunName, name: Hash) -> dict[str, Any]:
     return {"text": Veil().text(decoded[:MOST_TEXT]), "cut": cut}
 
 
-@router.get("/runs/{run}/kernel.py", response_class=PlainTextResponse)
+@router.get("/runs/{run}/kernel.py", response_model=None, responses={200: {"content": {"text/x-python": {}}}})
 def kernel(request: Request, run: RunName) -> PlainTextResponse:
     """The best kernel, as a file."""
     here = state_of(request)

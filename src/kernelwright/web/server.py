@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import json
 import os
 import secrets
 import socket
+import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import uvicorn
 from kernelwright.core.errors import ConfigError
 from kernelwright.core.folders import data_folder
 from kernelwright.store import Store
-from kernelwright.web.app import create_app
+from kernelwright.web.app import TITLE, create_app
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 SHORTEST_TOKEN = 16
@@ -31,10 +33,19 @@ def serve(
     allowed: Sequence[str],
     abreast: int,
     say: Callable[[str], None],
+    run: str | None = None,
 ) -> None:
-    """Serve until interrupted. An address other than loopback gets a token: $KERNELWRIGHT_TOKEN, else one made now."""
+    """Serve until interrupted. An address other than loopback gets a token: $KERNELWRIGHT_TOKEN, else one made now. `run` is the one
+    whose address is told; where a page of ours is served here already, that is all there is to do."""
     open_to_others = not _loopback(host)
     token = _token() if open_to_others else ""
+    path = ""
+    if run:
+        with Store.open(place or None) as store:
+            path = f"run/{store.load_run(run).id}"
+    if port and not open_to_others and _ours(port):
+        say(f"http://127.0.0.1:{port}/{path}")
+        return
     bound = _bind(host, port)
     port = bound.getsockname()[1]
     hosts = {*LOOPBACK_NAMES, *(name.lower() for name in allowed)}
@@ -53,7 +64,7 @@ def serve(
         )
         shown = "127.0.0.1" if not open_to_others else socket.gethostname() if host in ("0.0.0.0", "::") else host
         shown = f"[{shown}]" if ":" in shown else shown
-        say(f"http://{shown}:{port}/" + (f"#token={token}" if token else ""))
+        say(f"http://{shown}:{port}/{path}" + (f"#token={token}" if token else ""))
         if open_to_others:
             say(
                 f"anybody who reaches {host}:{port} and has this token can run code in this machine's sandbox and read the store; "
@@ -72,6 +83,7 @@ def _bind(host: str, port: int) -> socket.socket:
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((host, port))
+        bound.listen(128)  # before its address is told: who follows it at once waits, and is not refused
     except (OSError, OverflowError) as error:
         bound.close()
         reason = error.strerror if isinstance(error, OSError) else str(error)
@@ -79,6 +91,15 @@ def _bind(host: str, port: int) -> socket.socket:
             f"cannot listen at {host}:{port}: {reason}; choose another with --port (0: any that is free)"
         ) from error
     return bound
+
+
+def _ours(port: int) -> bool:
+    """Whether somebody serves this page there."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/openapi.json", timeout=2) as answer:
+            return bool(json.load(answer)["info"]["title"] == TITLE)
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
 
 
 def _loopback(host: str) -> bool:

@@ -50,3 +50,29 @@ def test_samples_show_index_expected_and_got() -> None:
     assert regions.samples(torch.tensor([1, 9]), torch.tensor([1, 2]), torch.tensor([False, True])) == (
         "[1]: expected 2, got 9",
     )
+
+
+def test_the_map_says_how_much_of_each_block_is_wrong() -> None:
+    wrong = torch.zeros(2, 100, 7, 64, dtype=torch.bool)
+    wrong[:, 50:, :, 10] = True
+    found = regions.heat(wrong)
+    assert found is not None
+    assert (found["axes"], found["rows"], found["columns"]) == ([1, 3], 24, 48)
+    share = torch.tensor(found["share"]).reshape(24, 48)
+    assert not share[:12].any()
+    assert share[12:].sum(1).eq(share[12].sum()).all(), "the same in every row of blocks"
+    column = next(c for c in range(48) if c * 64 // 48 <= 10 < (c + 1) * 64 // 48)
+    assert share[12, column] == 1 / ((column + 1) * 64 // 48 - column * 64 // 48)
+    assert share[12:].count_nonzero() == 12
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 1), (1, 1000), (4, 4, 4)])
+def test_a_map_of_everything_is_full(shape: tuple[int, ...]) -> None:
+    found = regions.heat(torch.ones(shape, dtype=torch.bool))
+    assert found is not None
+    assert set(found["share"]) == {1.0}
+    assert len(found["share"]) == found["rows"] * found["columns"]
+
+
+def test_a_single_value_has_no_map() -> None:
+    assert regions.heat(torch.tensor(True)) is None

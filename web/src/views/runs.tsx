@@ -47,7 +47,8 @@ export function RunsView() {
   const anew = useCallback((forget: boolean) => {
     round.current++;
     if (forget) rows.current.clear();
-    need(...sight.current);
+    const [from, to] = sight.current;
+    need(from, Math.max(to, from + 1)); // an empty list is in nobody's sight, and may have got rows
   }, [need]);
 
   useEffect(() => {
@@ -126,16 +127,15 @@ function RunLine({ row, now, narrow }: { row: RunRow; now: number; narrow: boole
   const budget = row.budget ? ` / ${duration(row.budget)}` : "";
   const cost = row.cost_usd ? dollars(row.cost_usd) : "";
   const limit = row.max_cost ? ` / ${dollars(row.max_cost)}` : "";
-  const label = `${row.task}, ${row.command}, ${row.status}, ${row.dsl}${row.speedup ? `, ${times(row.speedup)} over eager` : ""}`;
   if (narrow)
     return (
-      <a className="run-row narrow" href={"/run/" + row.run} onClick={follow} aria-label={label} data-run={row.run}>
+      <a className="run-row narrow" href={"/run/" + row.run} onClick={follow} data-run={row.run}>
         <span className="name"><b>{row.task}</b><Status of={row.status} /><span className="best number">{row.speedup ? times(row.speedup) : ""}</span></span>
         <span className="soft">{row.command} · {row.dsl} · {row.steps} steps · {duration(row.seconds)}{cost && ` · ${cost}`} · {ago(row.started, now)}</span>
       </a>
     );
   return (
-    <a className="run-row" href={"/run/" + row.run} onClick={follow} aria-label={label} data-run={row.run}>
+    <a className="run-row" href={"/run/" + row.run} onClick={follow} data-run={row.run}>
       <span className="name"><b>{row.task || "–"}</b> <span className="soft">{row.command}{row.model && row.model !== "builtin" ? ` · ${row.model}` : ""}</span></span>
       <span><Status of={row.status} /></span><span>{row.dsl}</span><span className="soft">{row.target}</span>
       <span className="right number best">{row.speedup ? times(row.speedup) : ""}</span><span><Spark values={row.best} /></span>

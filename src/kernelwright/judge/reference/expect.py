@@ -383,6 +383,7 @@ class Expectation:
                 "samples": list(regions.samples(got, want, wrong)),
                 "place": wrong.nonzero()[0].tolist(),
                 "trial": self.label,
+                "heat": regions.heat(wrong),
             },
         )
 

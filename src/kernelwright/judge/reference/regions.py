@@ -1,12 +1,13 @@
-"""Where the numbers differ, in words: a mask of wrong elements in, "last 7 columns" out. For the person or model that fixes
-it."""
+"""Where the numbers differ: a mask of wrong elements in, "last 7 columns" and a map out. For the person or model that fixes it."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
 
+MOST_ROWS, MOST_COLUMNS = 24, 48  # of a map
 AXIS_NAMES = {1: ("elements",), 2: ("rows", "columns")}
 
 
@@ -108,3 +109,32 @@ def _index(place: Any) -> str:
 def _number(value: Any) -> str:
     plain = value.item()
     return f"{plain:.9g}" if isinstance(plain, float) else str(plain)
+
+
+def heat(wrong: Any) -> dict[str, Any] | None:
+    """The share of wrong elements by block, along the two longest axes in their order (one, for a line): a map of where the error lies.
+    Block r of n of an axis covers the elements from r * length // n on. None where there is nothing to draw."""
+    if wrong.dim() == 0 or wrong.numel() <= 1:
+        return None
+    shape = list(wrong.shape)
+    axes = sorted(sorted(range(len(shape)), key=lambda axis: -shape[axis])[:2])
+    others = [axis for axis in range(len(shape)) if axis not in axes]
+    counts = wrong.sum(dim=others) if others else wrong.long()
+    depth = math.prod(shape[axis] for axis in others)
+    counts = counts.reshape(-1, counts.shape[-1]).double()
+    for axis, most in enumerate((MOST_ROWS, MOST_COLUMNS)):
+        length = counts.shape[axis]
+        parts = min(length, most)
+        block = torch.tensor([k * length // parts for k in range(parts + 1)])
+        total = torch.zeros(*(parts if a == axis else counts.shape[a] for a in range(2)), dtype=torch.float64)
+        into = torch.bucketize(torch.arange(length), block[1:-1], right=True)
+        widths = (block[1:] - block[:-1]).double()
+        counts = total.index_add_(axis, into, counts) / (widths[:, None] if axis == 0 else widths)
+    rows, columns = counts.shape
+    return {
+        "shape": shape,
+        "axes": axes,
+        "rows": rows,
+        "columns": columns,
+        "share": [round(float(s) / depth, 4) for s in counts.flatten()],
+    }
