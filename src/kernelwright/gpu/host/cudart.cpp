@@ -415,3 +415,51 @@ const char* cudaGetErrorName(cudaError_t e) {
     }
 }
 }
+
+// ---- of the driver: tensor maps, by whatever way a program gets the function
+#include <cuda.h>
+extern "C" {
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* extents, const cuuint64_t* strides,
+                                const cuuint32_t* box, const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
+    static const uint8_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4}, kinds[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 7, 7, 7};
+    static const uint32_t widest[] = {1 << 30, 32, 64, 128};
+    struct {  // as in runtime/bulk.h
+        uint64_t address;
+        uint8_t rank, element, swizzle, fill, interleave, type, unused[2];
+        uint32_t extent[5], box[5], step[5], mark;
+        uint64_t stride[4];
+        uint8_t rest[16];
+    } t = {};
+    static_assert(sizeof t == sizeof(CUtensorMap));
+    if (!map || (int)type >= (int)sizeof sizes || rank < 1 || rank > 5 || (uint64_t)address % 16 || interleave || (int)swizzle > 3) return CUDA_ERROR_INVALID_VALUE;
+    t.address = (uint64_t)address, t.rank = (uint8_t)rank, t.element = sizes[type], t.type = kinds[type];
+    t.swizzle = (uint8_t)swizzle, t.fill = (uint8_t)fill, t.mark = 0x6b77746d;
+    for (cuuint32_t k = 0; k < rank; k++) {
+        if (!box[k] || box[k] > 256 || !extents[k] || extents[k] > 1ull << 32) return CUDA_ERROR_INVALID_VALUE;
+        t.extent[k] = (uint32_t)extents[k], t.box[k] = box[k], t.step[k] = steps[k];
+        if (k && strides[k - 1] % 16) return CUDA_ERROR_INVALID_VALUE;
+        if (k) t.stride[k - 1] = strides[k - 1];
+    }
+    if (box[0] * t.element % 16 || box[0] * t.element > widest[swizzle]) return CUDA_ERROR_INVALID_VALUE;
+    memcpy(map, &t, sizeof t);
+    return CUDA_SUCCESS;
+}
+static cudaError_t entry_point(const char* name, void** function, cudaDriverEntryPointQueryResult* found) {
+    *function = !strcmp(name, "cuTensorMapEncodeTiled") ? (void*)&cuTensorMapEncodeTiled : nullptr;
+    if (found) *found = *function ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    return *function ? cudaSuccess : keep(cudaErrorNotSupported);
+}
+#undef cudaGetDriverEntryPoint
+#if CUDART_VERSION < 13000
+cudaError_t cudaGetDriverEntryPoint(const char* name, void** function, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+    return entry_point(name, function, found);
+}
+cudaError_t cudaGetDriverEntryPoint_ptsz(const char* name, void** function, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+    return entry_point(name, function, found);
+}
+#endif
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long, cudaDriverEntryPointQueryResult* found) {
+    return entry_point(name, function, found);
+}
+}

@@ -12,7 +12,7 @@ import re
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -22,12 +22,14 @@ from torch.overrides import TorchFunctionMode
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature
 from triton.backends.nvidia.compiler import CUDABackend
+from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST, TMA_TF32
 
 from kernelwright.compiler.backends.triton.guards import Guards, Storage, memory_of
 from kernelwright.compiler.offdevice.cuda_api import Stream, capability, device
 from kernelwright.core.errors import GpuError
 from kernelwright.gpu import Fault, Program
 from kernelwright.gpu.profile import Recorder
+from kernelwright.gpu.tensor_map import tensor_map
 from kernelwright.target.sheet import Target
 
 NEWEST = 90
@@ -249,10 +251,11 @@ class _Launcher:
         self._simulation, self._metadata, self._src = simulation, metadata, src
         self._names = list(src.signature)
         self._kinds = tuple(src.signature.values())
-        if getattr(metadata, "tensordesc_meta", None):
+        self._tiles = list(getattr(metadata, "tensordesc_meta", None) or ())
+        """Of each descriptor among the arguments, where the kernel copies by TMA: how its tiles lie in shared memory."""
+        if any(tile.get("is_im2col") or tile.get("fp4_padded") for tile in self._tiles):
             raise NotOnThis(
-                f"{metadata.name} takes a tensor descriptor, which {simulation.target.name} copies by TMA: that is not executed; "
-                "run it with --target a100"
+                f"{metadata.name} copies by TMA in a way (im2col, fp4) that is not executed; run it with --target a100"
             )
 
     def __call__(
@@ -272,8 +275,9 @@ class _Launcher:
             return
         metadata = self._metadata
         program = self._simulation.begin(self._src, metadata, program, (x, y, z))
-        flat = list(_flat(self._names, self._kinds, given))
-        storages = self._simulation.storages([(name, value) for name, kind, value in flat if kind.startswith("*")])
+        flat = list(_flat(self._names, self._kinds, given, iter(self._tiles)))
+        pointers = [(name, value[0] if kind == "tile" else value) for name, kind, value in flat if kind[0] in "*t"]
+        storages = self._simulation.storages(pointers)
         sizes = (metadata.global_scratch_size, metadata.profile_scratch_size)
         scratch = [ctypes.create_string_buffer(x * y * z * int(size) + 256) for size in sizes]
         hidden = [("scratch", "*i8", (ctypes.addressof(s) + 255) & ~255) for s in scratch]
@@ -295,12 +299,14 @@ class _Launcher:
                     entry=entry.name, grid=(x, y, z), block=threads, shared=int(metadata.shared), params=bytes(block), ptx=program.text,
                     memory=guards.memory or memory_of(storages),
                 )  # fmt: skip
+            together = int(metadata.num_ctas)
             report = program.launch(
                 entry.name,
-                (x, y, z),
+                (x * together, y, z),
                 threads,
                 bytes(block),
                 int(metadata.shared),
+                cluster=(together, 1, 1),
                 memory=guards.memory,
                 cooperative=bool(metadata.launch_cooperative_grid),
             )
@@ -310,11 +316,18 @@ class _Launcher:
         self._simulation.keep(report.faults)
 
 
-def _flat(names: Sequence[str], kinds: Sequence[Any], values: Sequence[Any]) -> Iterator[tuple[str, str, Any]]:
-    """Name, Triton's type and value of each parameter: tuples and descriptors taken apart, constants left out."""
+def _flat(
+    names: Sequence[str], kinds: Sequence[Any], values: Sequence[Any], tiles: Iterator[Mapping[str, Any]]
+) -> Iterator[tuple[str, str, Any]]:
+    """Name, Triton's type and value of each parameter: tuples and descriptors taken apart, constants left out. A descriptor that is
+    copied by TMA is a tensor map ("tile": the descriptor and how its tiles lie), then its shape and strides."""
     for name, kind, value in zip(names, kinds, values, strict=True):
         if isinstance(kind, tuple):
-            yield from _flat([f"{name}[{k}]" for k in range(len(kind))], kind, value)
+            yield from _flat([f"{name}[{k}]" for k in range(len(kind))], kind, value, tiles)
+        elif kind.startswith("tensordesc") and (tile := next(tiles, None)) is not None:
+            yield name, "tile", (value, tile)
+            yield from ((name, "i32", extent) for extent in value.shape)
+            yield from ((name, "i64", stride) for stride in value.strides)
         elif kind.startswith("tensordesc"):
             parts = decompose_descriptor(value)
             yield from ((name, part, v) for part, v in zip(expand_signature([kind], None, ""), parts, strict=True))
@@ -326,9 +339,26 @@ def _bytes(name: str, kind: str, value: Any, size: int, guards: Guards) -> bytes
     if kind.startswith("*"):
         address = 0 if value is None else value if isinstance(value, int) else value.data_ptr()
         return struct.pack("<Q", guards.moved(address))
+    if kind == "tile":
+        return _tile_map(value[0], value[1], guards)
     if kind in _FLOATS:
         data = struct.pack(_FLOATS[kind], value)
         return data[2:] if kind == "bf16" else data
     if kind[0] in "iu":
         return (int(value) & ((1 << 8 * size) - 1)).to_bytes(size, "little")
     raise GpuError(f"argument {name} is of type {kind}, which is not passed to a kernel here")
+
+
+def _tile_map(descriptor: Any, tile: Mapping[str, Any], guards: Guards) -> bytes:
+    """A descriptor as the kernel's parameter."""
+    kind = TMA_TF32 if descriptor.round_f32_to_tf32 else tile["elem_type"]
+    size = int(tile["elem_size"])
+    return tensor_map(
+        TMA_DTYPE_DEVICE_TO_HOST[kind],
+        guards.moved(descriptor.base.data_ptr()),
+        [int(extent) for extent in reversed(descriptor.shape)],
+        [int(stride) * size for stride in reversed(descriptor.strides[:-1])],
+        list(reversed(tile["block_size"])),
+        swizzle=int(tile["swizzle"]),
+        fill=int(descriptor.padding == "nan"),
+    )
