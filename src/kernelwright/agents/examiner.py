@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kernelwright.judge.reference import referee
+from kernelwright.judge.reference import service
 from kernelwright.workers.channel import Channel, Message
 
 
@@ -27,4 +27,4 @@ class _Numbered:
 
 def serve(channel: Channel) -> None:
     """Entry of the worker."""
-    referee.serve(_Numbered(channel))  # type: ignore[arg-type]
+    service.serve(_Numbered(channel))  # type: ignore[arg-type]
