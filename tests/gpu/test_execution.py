@@ -250,3 +250,22 @@ def test_launches_that_a_device_refuses(ptx: str) -> None:
         launch(ptx, "doubles", (1,), (2048,), torch.empty(1), torch.empty(1), 1)
     with pytest.raises(GpuError, match="no kernel"):
         Program.from_ptx(ptx).launch("nothing", (1,), (1,), b"")
+
+
+def test_products_of_halves_with_bytes() -> None:
+    source = r"""
+__global__ void products(const int* a, const int* b, int* o) {
+    int i = threadIdx.x;
+    o[i] = __dp2a_lo(a[i], b[i], i);
+    o[64 + i] = __dp2a_hi(a[i], b[i], i);
+    o[128 + i] = (int)__dp2a_lo((unsigned)a[i], (unsigned)b[i], (unsigned)i);
+}
+"""
+    a, b = (torch.randint(-(1 << 31), 1 << 31, (64,)).to(torch.int32) for _ in range(2))
+    o = torch.zeros(192, dtype=torch.int32)
+    launch(cuda_ptx(source), "products", (1,), (64,), a, b, o)
+    halves, count = a.view(torch.int16).view(64, 2).long(), torch.arange(64)
+    octets = b.view(torch.int8).view(64, 4).long()
+    unsigned = (halves & 0xFFFF) * (b.view(torch.uint8).view(64, 4).long()[:, :2])
+    wanted = [(halves * octets[:, :2]).sum(1) + count, (halves * octets[:, 2:]).sum(1) + count, unsigned.sum(1) + count]
+    assert torch.equal(o, torch.cat(wanted).to(torch.int32))

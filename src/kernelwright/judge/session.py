@@ -35,9 +35,10 @@ TRIAL_SECONDS, TRIAL_RUNS = 1.8, 6
 """Processor time that trials may take beyond the first few, and runs of eager beside it: a verdict's cost follows the task."""
 LOOKS = 8
 """Rushes that a second look may take."""
-FEWEST_TRIALS, INTERPRETED_SECONDS = 6, 3.0
+FEWEST_TRIALS, INTERPRETED_SECONDS, EMULATED_SECONDS = 6, 3.0, 20.0
 """Without its device a kernel is slow: once its process has worked for so many seconds, only the first few trials are run (three
-seeds, another distribution). Processor time, so that a busy machine does not make the judge milder."""
+seeds, another distribution). Processor time, so that a busy machine does not make the judge milder. What is executed as compiled is
+fast once it is built: there the limit is for kernels that are slow themselves."""
 
 
 class Session(Blocks):
@@ -179,8 +180,9 @@ class Session(Blocks):
         traced = self._dice.choice(likely or [0])
         begun, both, once = self.running().cpu_seconds(), self._processor_seconds(), float("inf")
         enough = min(budget_s, TRIAL_SECONDS) + TRIAL_RUNS * float(self.facts["eager_seconds"]) * self.threads
+        most = EMULATED_SECONDS if self.setting and self.setting.execution == "emulator" else INTERPRETED_SECONDS
         for number in range(len(planned)):
-            slow = self.interpreted and self.running().cpu_seconds() - begun > INTERPRETED_SECONDS
+            slow = self.interpreted and self.running().cpu_seconds() - begun > most
             if not self.interpreted and number >= fewest and self._processor_seconds() - both > enough:
                 break
             if self.setting and slow and number >= fewest:

@@ -17,6 +17,8 @@
     X(bmsk_clamp, u32, uint32_t, 2) X(bmsk_wrap, u32, uint32_t, 2) X(szext_clamp_u32, u32, uint32_t, 2)                                    \
     X(szext_clamp_s32, u32, uint32_t, 2) X(prmt_32, u32, uint32_t, 3) X(shfl_wrap, u32, uint32_t, 3) X(shfr_wrap, u32, uint32_t, 3)        \
     X(shfl_clamp, u32, uint32_t, 3) X(shfr_clamp, u32, uint32_t, 3) X(dp4a_ss, u32, uint32_t, 3) X(dp4a_su, u32, uint32_t, 3)              \
+    X(dp2a_lo_ss, u32, uint32_t, 3) X(dp2a_lo_su, u32, uint32_t, 3) X(dp2a_lo_us, u32, uint32_t, 3) X(dp2a_lo_uu, u32, uint32_t, 3)      \
+    X(dp2a_hi_ss, u32, uint32_t, 3) X(dp2a_hi_su, u32, uint32_t, 3) X(dp2a_hi_us, u32, uint32_t, 3) X(dp2a_hi_uu, u32, uint32_t, 3)      \
     X(dp4a_us, u32, uint32_t, 3) X(dp4a_uu, u32, uint32_t, 3) X(addsat_s32, u32, uint32_t, 2) X(subsat_s32, u32, uint32_t, 2)              \
     X(sat_f32, u32, uint32_t, 1) X(sat_f64, u64, uint64_t, 1) X(e4m3x2_f32, u32, uint32_t, 2) X(e5m2x2_f32, u32, uint32_t, 2)              \
     X(e4m3x2_f16x2, u32, uint32_t, 1) X(e5m2x2_f16x2, u32, uint32_t, 1) X(f16x2_e4m3x2, u32, uint32_t, 1)                                  \

@@ -209,6 +209,14 @@ KW_INLINE uint32_t shfl_wrap(uint32_t a, uint32_t b, uint32_t c) { return (uint3
 KW_INLINE uint32_t shfr_wrap(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)(((uint64_t)b << 32 | a) >> (c & 31)); }
 KW_INLINE uint32_t shfl_clamp(uint32_t a, uint32_t b, uint32_t c) { return c > 31 ? a : shfl_wrap(a, b, c); }
 KW_INLINE uint32_t shfr_clamp(uint32_t a, uint32_t b, uint32_t c) { return c > 31 ? b : shfr_wrap(a, b, c); }
+// Two halves of a with two bytes of b, its lower or its upper ones.
+#define KW_DP2A(signs, half, byte) \
+    KW_INLINE uint32_t dp2a_lo_##signs(uint32_t a, uint32_t b, uint32_t c) { for (int i = 0; i < 2; i++) c += (uint32_t)((half)(a >> 16 * i) * (int32_t)(byte)(b >> 8 * i)); return c; } \
+    KW_INLINE uint32_t dp2a_hi_##signs(uint32_t a, uint32_t b, uint32_t c) { return dp2a_lo_##signs(a, b >> 16, c); }
+KW_DP2A(ss, int16_t, int8_t)
+KW_DP2A(su, int16_t, uint8_t)
+KW_DP2A(us, uint16_t, int8_t)
+KW_DP2A(uu, uint16_t, uint8_t)
 KW_INLINE uint32_t dp4a_ss(uint32_t a, uint32_t b, uint32_t c) { for (int i = 0; i < 4; i++) c += (uint32_t)((int8_t)(a >> 8 * i) * (int8_t)(b >> 8 * i)); return c; }
 KW_INLINE uint32_t dp4a_su(uint32_t a, uint32_t b, uint32_t c) { for (int i = 0; i < 4; i++) c += (uint32_t)((int8_t)(a >> 8 * i) * (int)(uint8_t)(b >> 8 * i)); return c; }
 KW_INLINE uint32_t dp4a_us(uint32_t a, uint32_t b, uint32_t c) { return dp4a_su(b, a, c); }

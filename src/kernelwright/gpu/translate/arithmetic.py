@@ -391,6 +391,12 @@ def _shf(e: Emitter, i: Instruction) -> bool:
     return True
 
 
+def _dp2a(e: Emitter, i: Instruction) -> bool:
+    part = "hi" if i.has("hi") else "lo"
+    e.map(i, f"dp2a_{part}_{_sign(i.types[0])}{_sign(i.types[1])}", i.operands[1:4], 32)
+    return True
+
+
 def _dp4a(e: Emitter, i: Instruction) -> bool:
     e.map(i, f"dp4a_{_sign(i.types[0])}{_sign(i.types[1])}", i.operands[1:4], 32)
     return True
@@ -415,6 +421,7 @@ _HANDLERS: dict[str, Callable[[Emitter, Instruction], bool]] = {
     "lop3": _lop3,
     "prmt": _prmt,
     "shf": _shf,
+    "dp2a": _dp2a,
     "dp4a": _dp4a,
     **COMPARISONS,
 }

@@ -15,7 +15,8 @@ _NO_RESULT = {
 }  # fmt: skip
 _PURE = {
     "add", "sub", "mul", "mad", "mul24", "mad24", "sad", "div", "rem", "abs", "neg", "min", "max", "popc", "clz", "bfind", "brev", "bfe",
-    "bfi", "bmsk", "szext", "dp4a", "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "mov", "selp", "slct", "set",
+    "bfi", "bmsk", "szext", "dp2a", "dp4a",
+    "and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr", "prmt", "mov", "selp", "slct", "set",
     "setp", "testp", "copysign", "fma", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh", "cvt", "cvta", "isspacep", "addc",
     "subc", "madc", "fns", "mapa", "getctarank",
 }  # fmt: skip

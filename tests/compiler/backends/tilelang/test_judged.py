@@ -20,13 +20,13 @@ import torch
 class Model(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.linear = torch.nn.Linear(70, 40, bias=False)
+        self.linear = torch.nn.Linear(70, 40, bias=False, dtype=torch.float16)
 
     def forward(self, x):
         return torch.relu(self.linear(x)).sum(dim=1)
 
 def get_inputs():
-    return [torch.randn(33, 70)]
+    return [torch.randn(33, 70, dtype=torch.float16)]
 
 def get_init_inputs():
     return []
@@ -41,10 +41,10 @@ import tilelang.language as T
 @tilelang.jit(out_idx=[-1])
 def linear_sum(M, N, K, bm=32, bn=64, bk=32):
     @T.prim_func
-    def main(X: T.Tensor((M, K), "float32"), W: T.Tensor((N, K), "float32"), Y: T.Tensor((M,), "float32")):
+    def main(X: T.Tensor((M, K), "float16"), W: T.Tensor((N, K), "float16"), Y: T.Tensor((M,), "float16")):
         with T.Kernel(T.ceildiv(M, bm), threads=128) as by:
-            x = T.alloc_shared((bm, bk), "float32")
-            w = T.alloc_shared((bn, bk), "float32")
+            x = T.alloc_shared((bm, bk), "float16")
+            w = T.alloc_shared((bn, bk), "float16")
             acc = T.alloc_fragment((bm, bn), "float32")
             total = T.alloc_fragment((bm,), "float32")
             T.clear(acc)
@@ -63,7 +63,7 @@ def linear_sum(M, N, K, bm=32, bn=64, bk=32):
 class ModelNew(torch.nn.Module):
     def __init__(self):
         super().__init__()
-        self.linear = torch.nn.Linear(70, 40, bias=False)
+        self.linear = torch.nn.Linear(70, 40, bias=False, dtype=torch.float16)
 
     def forward(self, x):
         assert x.is_cuda and torch.cuda.is_available()
@@ -110,9 +110,9 @@ def judge() -> Iterator[Judge]:
         yield judge
 
 
-def verdict(judge: Judge, kernel: str, target: str = "a100") -> Verdict:
-    found = judge.verify(Task.from_source(TASK, path="task.py"), kernel, target=target, budget_s=0.2)
-    assert found.execution == "interpreter"
+def verdict(judge: Judge, kernel: str, target: str = "a100", task: str = TASK) -> Verdict:
+    found = judge.verify(Task.from_source(task, path="task.py"), kernel, target=target, budget_s=0.2)
+    assert found.execution == ("emulator" if NVCC else "interpreter")
     assert found.timing is None
     return found
 
@@ -120,16 +120,24 @@ def verdict(judge: Judge, kernel: str, target: str = "a100") -> Verdict:
 def test_a_file_written_for_a_gpu_runs_unchanged_and_is_compiled_for_its_target(judge: Judge) -> None:
     found = verdict(judge, KERNEL)
     assert found.status is Status.correct, found.reason
-    assert any("tf32" in warning for warning in found.warnings)
     assert found.compiled_for is not None
     if NVCC is not None:
+        assert "executed as compiled for sm_80 with no device" in found.warnings
+        assert not any("left out" in warning for warning in found.warnings)
         figures = found.compiled_for["a100"]
         assert (figures.registers or 0) > 0
         assert figures.spills == 0
-        assert (figures.shared_memory or 0) >= 2 * (32 + 64) * 32 * 4
+        assert (figures.shared_memory or 0) >= 2 * (32 + 64) * 32 * 2
         assert 0 < (figures.occupancy or 0) <= 1
         assert figures.kernels[0].threads == 128
         assert figures.kernels[0].blocks == 2
+
+
+@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
+def test_a_product_of_fp32_tiles_is_tf32_on_the_device_and_here(judge: Judge) -> None:
+    kernel, task = (text.replace("float16", "float32") for text in (KERNEL, TASK))
+    found = verdict(judge, kernel, task=task)
+    assert found.status is Status.wrong_values, found.reason
 
 
 @pytest.mark.parametrize("bug", BUGS)
@@ -137,7 +145,8 @@ def test_seeded_bugs_are_never_correct(judge: Judge, bug: str) -> None:
     before, after = BUGS[bug]
     assert before in KERNEL
     found = verdict(judge, KERNEL.replace(before, after))
-    assert found.status in (Status.wrong_values, Status.crashed), found.reason
+    refused = (Status.build_failed,) if "beyond shared" in bug else ()  # TileLang sees this one itself
+    assert found.status in (Status.wrong_values, Status.crashed, *refused), found.reason
 
 
 @pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")

@@ -1,6 +1,6 @@
 """TileLang: tile programs for GPUs, written from a sketch and executed with or without a GPU.
 
-1. `runtime`        what the judge's sandboxed process loads: TileLang made to interpret, the compiler for the target
+1. `runtime`        what the judge's sandboxed process loads: kernels executed as `compiled`, or interpreted
 2. `launch`       what stands for a compiled kernel: arguments checked, outputs made, launches put down
 3. `interpreter`  statements of a PrimFunc: `expressions` (values over lanes), `tileops` (copies, products, reductions), `arrays`
                   (memory), `races` (global memory that is read back with no barrier)
@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kernelwright.compiler.language import Language
-from kernelwright.core.tools import Tool, package
+from kernelwright.core.tools import Tool, package, program
+from kernelwright.core.verdict import Execution
+from kernelwright.gpu.build import executable
 
 
 class TileLang(Language):
@@ -30,12 +32,35 @@ class TileLang(Language):
     skills = Path(__file__).parent / "skills"
     executes = "blocks"
     devices = ("cuda", "rocm")
-    execution = "interpreter"
+    fallback = "interpreter"
     runtime = "kernelwright.compiler.backends.tilelang.runtime"
+
+    def execution_on(self, kind: str) -> Execution:
+        """Executed as nvcc compiles it, where there is one; else, and for other devices, tile programs are interpreted."""
+        from kernelwright.compiler.offdevice.nvcc import NVCC
+
+        return "emulator" if kind == "cuda" and NVCC is not None and executable() else "interpreter"
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """In the candidate's sandbox: nvcc's toolkit, and the GPU in software, which is built here where it is not there yet."""
+        from kernelwright.compiler.offdevice import cuda_build
+        from kernelwright.core.errors import ToolMissing
+        from kernelwright.gpu.build import runtime_folder
+
+        try:
+            return (str(cuda_build.include_folder().parent), str(cuda_build.toolkit()), str(runtime_folder()))
+        except ToolMissing:
+            return ()
 
     def needs(self) -> Sequence[Tool]:
         """TileLang."""
         return (package("tilelang"),)
+
+    def needs_off_device(self) -> Sequence[Tool]:
+        """nvcc compiles what TileLang writes, and what it makes of it becomes a program for this processor."""
+        nvcc = program("nvcc", add="install the CUDA toolkit, or: pip install 'kernelwright[cuda]'")
+        return (*self.needs(), nvcc, program("g++", add="apt-get install g++"))
 
 
 LANGUAGE = TileLang()

@@ -43,7 +43,8 @@ class Grid:
 class Program(TileOps):
     """One PrimFunc, compiled for interpretation."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, *, runs: bool = True) -> None:
+        """Without `runs` only sizes are known."""
         super().__init__(State())
         self.function = function
         self.grids: list[Grid] = []
@@ -51,11 +52,11 @@ class Program(TileOps):
         self.parameters = list(function.params)
         self.tensors = {hash(var): buffer for var, buffer in function.buffer_map.items()}
         self.shapes = {key: self._shape(buffer) for key, buffer in self.tensors.items()}
-        self.seams = watched(function.body) & set(map(hash, self.tensors.values()))
+        self.seams = watched(function.body) & set(map(hash, self.tensors.values())) if runs else set()
         for buffer in self.tensors.values():
             self.buffers[hash(buffer)] = len(self.state.slots)
             self.state.slots.append(None)
-        self.body = self.statement(function.body)
+        self.body: Run = self.statement(function.body) if runs else lambda: None
 
     def _shape(self, buffer: Any) -> list[tuple[Any, Code]]:
         return [(extent, self.code(extent)) for extent in buffer.shape]

@@ -1,4 +1,4 @@
-"""What TileLang hands out instead of a compiled kernel: an object that takes torch tensors and interprets.
+"""What TileLang hands out instead of a compiled kernel: an object that takes torch tensors and interprets, or executes (`compiled`).
 
 `teach()` replaces the one place from which `tilelang.compile`, `tilelang.jit` and the autotuner get their kernels. Every call is checked as
 the device's adapter checks it (number of arguments, dtype, shape, strides, device), outputs that `out_idx` names are made here,
@@ -34,6 +34,15 @@ class Launched:
     grids: tuple[Grid, ...]
 
 
+@dataclass(frozen=True)
+class Executed:
+    """The code of a function that was executed: its PTX, the architecture, and the name and attributes of each kernel."""
+
+    ptx: str
+    arch: str
+    entries: Sequence[tuple[str, Mapping[str, Any]]]
+
+
 @dataclass
 class Record:
     """What happened so far."""
@@ -42,6 +51,8 @@ class Record:
     launches: dict[int, Launched] = field(default_factory=dict)
     tf32: bool = False
     autotuned: int = 0
+    executed: dict[int, Executed] = field(default_factory=dict)
+    """What was executed, by the kernel's id."""
 
 
 RECORD = Record()
@@ -50,9 +61,12 @@ RECORD = Record()
 class InterpretedKernel:
     """Stands for a `JITKernel`."""
 
+    interprets = True
+    """Whether statements are interpreted, or only sizes are worked out."""
+
     def __init__(self, function: Any, out_idx: Any, passes: Any, flags: Any) -> None:
         self.prim_func = function
-        self.program = Program(function)
+        self.program = Program(function, runs=self.interprets)
         count = len(function.params)
         wanted = [out_idx] if isinstance(out_idx, int) else list(out_idx or ())
         for number in wanted:
@@ -168,4 +182,4 @@ def _first_configuration(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self.jit_impl(*args, **{name: value for name, value in dict(config).items() if name not in taken}, **kwargs)
 
 
-__all__ = ["RECORD", "Array", "InterpretedKernel", "Launched", "teach"]
+__all__ = ["RECORD", "Array", "Executed", "InterpretedKernel", "Launched", "teach"]

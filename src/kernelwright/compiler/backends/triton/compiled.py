@@ -23,11 +23,11 @@ from triton.runtime.errors import OutOfResources
 
 from kernelwright.compiler.backends.triton import aot
 from kernelwright.compiler.backends.triton.copies import compile_from_now_on
-from kernelwright.compiler.backends.triton.guards import Storage
 from kernelwright.compiler.backends.triton.interpreter.patches import Launched, plain, plain_names
 from kernelwright.compiler.backends.triton.simulated import Driver, NotOnThis, Simulation
 from kernelwright.compiler.language import CompileFailed, NotExecuted
 from kernelwright.compiler.offdevice import profiling
+from kernelwright.compiler.offdevice.guards import Storage
 from kernelwright.compiler.offdevice.redirect import require_device
 from kernelwright.core.errors import GpuError, PtxError
 from kernelwright.gpu import Fault, Program
@@ -37,8 +37,8 @@ from kernelwright.target.sheet import Target
 
 RUNTIME = runtime_folder() if executable() else None
 """The machine's own objects: found, or built, where no candidate can touch them, and before one waits for them."""
-CHECKED_SECONDS = 4.0
-"""Launches are checked until they took so long, in the first call of forward always; what comes after runs plain."""
+CHECKED_SECONDS = 2.0
+"""Launches are checked until they took so much time of the processor, in the first call of forward always; what comes after runs plain."""
 OLDEST = 80
 """What is compiled for where the code for the target's architecture is not executed."""
 MOST_DISTINCT = 64
@@ -61,7 +61,9 @@ class Executed(Simulation):
         """The autotuner's further configurations, while it runs one."""
         self.current: Launched | None = None
         self._sources: dict[int, Launched] = {}
-        self._plain: dict[int, Program] = {}
+        self._checked: dict[str, Program] = {}
+        self._plain: dict[str, Program] = {}
+        """By their PTX: Triton loads a kernel more than once."""
         self._kept: list[Any] = []
         self._begun = 0.0
         self._assembler = ThreadPoolExecutor(1)
@@ -77,10 +79,12 @@ class Executed(Simulation):
 
     def load(self, name: str, ptx: str) -> Program:
         """With the checks; what is refused here may be executed as compiled for an older device."""
-        try:
-            return Program.from_ptx(ptx, checks=True, name=name)
-        except PtxError as refused:
-            raise NotOnThis(str(refused)) from refused
+        if ptx not in self._checked:
+            try:
+                self._checked[ptx] = Program.from_ptx(ptx, checks=True, name=name)
+            except PtxError as refused:
+                raise NotOnThis(str(refused)) from refused
+        return self._checked[ptx]
 
     def begin(self, src: Any, metadata: Any, program: Program, grid: tuple[int, int, int]) -> Program:
         """Put down once; after a while it runs without the checks."""
@@ -93,16 +97,16 @@ class Executed(Simulation):
                 program.text,
                 metadata,
             )
-        self._begun = time.monotonic()
+        self._begun = time.process_time()
         if self.check:
             return program
-        if id(program) not in self._plain:
-            self._plain[id(program)] = Program.from_ptx(program.text, name=metadata.name, beside=program)
-        return self._plain[id(program)]
+        if program.text not in self._plain:
+            self._plain[program.text] = Program.from_ptx(program.text, name=metadata.name, beside=program)
+        return self._plain[program.text]
 
     def keep(self, faults: Iterable[Fault]) -> None:
         """The first thing that was wrong ends the call."""
-        self.seconds += time.monotonic() - self._begun
+        self.seconds += time.process_time() - self._begun
         for fault in faults:
             raise GpuError(str(fault))
 

@@ -24,8 +24,8 @@ from triton.backends.driver import DriverBase, decompose_descriptor, expand_sign
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.backends.nvidia.driver import TMA_DTYPE_DEVICE_TO_HOST, TMA_TF32
 
-from kernelwright.compiler.backends.triton.guards import Guards, Storage, memory_of
 from kernelwright.compiler.offdevice.cuda_api import Stream, capability, device
+from kernelwright.compiler.offdevice.guards import Guards, Storage, memory_of
 from kernelwright.core.errors import GpuError
 from kernelwright.gpu import Fault, Program
 from kernelwright.gpu.profile import Recorder
