@@ -14,7 +14,7 @@ import torch.utils._pytree as pytree
 from torch import nn
 
 from kernelwright.compiler.designer import design_module
-from kernelwright.compiler.graph.index_maps import Atom, atom_coord, certainly_inside, linear, unflatten
+from kernelwright.compiler.graph.index_maps import LoopAxis, axis_index, certainly_inside, linear, unflatten
 from kernelwright.compiler.graph.symbolic import Region, largest, likely, size_poly
 from kernelwright.compiler.language import language
 from kernelwright.core.errors import UnsupportedOperator
@@ -220,10 +220,10 @@ def test_nothing_becomes_a_number_silently() -> None:
 def test_positions_in_a_shape_that_varies() -> None:
     region = Region()
     n, m = region.size("n", 6), region.size("m", 8)
-    flat = Atom(n * m * 4)
-    row, column, part = unflatten(atom_coord(flat), (n, m, 4))
-    i, j, k = Atom(n), Atom(m), Atom(4)
-    position = atom_coord(i) * size_poly(m * 4) + atom_coord(j) * 4 + atom_coord(k)
+    flat = LoopAxis(n * m * 4)
+    row, column, part = unflatten(axis_index(flat), (n, m, 4))
+    i, j, k = LoopAxis(n), LoopAxis(m), LoopAxis(4)
+    position = axis_index(i) * size_poly(m * 4) + axis_index(j) * 4 + axis_index(k)
     assert certainly_inside(position, n * m * 4)
     assert not certainly_inside(position + 1, n * m * 4)
     assert dict(linear(position)) == {i: m * 4, j: 4, k: 1}
