@@ -9,8 +9,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from kernelwright.core.job import JobSpec, ModelChoice
+from kernelwright.core.launch_figures import CompiledFigures, Counts, LaunchFigures, LineFigures, PredictedFigures
 from kernelwright.core.task import Task
-from kernelwright.core.verdict import Mismatch, Status, Timing, Verdict
+from kernelwright.core.verdict import CompiledFor, Heat, Mismatch, Status, Timing, Verdict
 from kernelwright.store import Store, tables
 
 TASK = """import torch
@@ -100,6 +101,46 @@ def wrong_verdict(**more: Any) -> Verdict:
     mismatch = Mismatch(output="output", wrong=96, total=8192, region="last 3 columns", worst_error=0.5, bound=1e-5, place=(0, 125),
                         samples=("[0, 125]: expected 0.01, got 0",), **more)  # fmt: skip
     return Verdict(status=Status.wrong_values, reason="output is wrong", task="softmax", dsl="cpp", mismatch=mismatch)
+
+
+def profiled_run(store: Store, run_id: str = "20260101-140000-dddddd") -> str:
+    """A run for a GPU that is not at hand: a kernel with the profile of its launch, after one that was wrong."""
+    run = store.begin(job(dsl="triton"), run_id=run_id)
+    put = lambda text: store.put(text.encode())  # noqa: E731
+    heat = Heat(shape=(64, 128), axes=(0, 1), rows=2, columns=4, share=(0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.5))
+    run.step(
+        "judged",
+        "wrong",
+        {"kernel": put(KERNEL.format(1))},
+        put(wrong_verdict(heat=heat).model_dump_json()),
+        {"status": "wrong_values"},
+    )
+    counted = Counts(sampled=4, spread=0.0, instructions={"fma": 10.0}, lanes_active=32.0, operations=1e6, barriers=0.0, atomics=0.0,
+                     global_requests=100.0, sectors_per_request=8.0, sector_efficiency=0.5, first_level_hits=0.0, shared_requests=0.0,
+                     bank_passes_per_request=None, bank_efficiency=None)  # fmt: skip
+    compiled = CompiledFigures(
+        registers=32, spilled_bytes=0, shared_memory=0, occupancy=0.75, limiter="registers", blocks_resident=6
+    )
+    predicted = PredictedFigures(
+        ms=0.25, error=0.2, bound="memory", parts_ms={"memory": 0.25}, waves=1.5, second_level_bytes=1e6, memory_bytes=1e6
+    )
+    line = LineFigures(
+        file="kernel.py",
+        line=7,
+        source="x = tl.load(x_ptr + offsets)",
+        share=0.8,
+        instructions=4096.0,
+        sectors_per_request=8.0,
+        least_sectors=4.0,
+    )
+    launch = LaunchFigures(name="softmax_rows", grid=(64, 1, 1), block=(128, 1, 1), counted=counted, compiled=compiled, predicted=predicted,
+                           lines=(line,), advice=("Let neighbouring lanes access neighbouring addresses at kernel.py:7.",))  # fmt: skip
+    told = Verdict(status=Status.correct, reason="right in 9 trials", task="softmax", dsl="triton", target="h100", execution="emulator",
+                   compiled_for={"h100": CompiledFor(registers=32, occupancy=0.75, predicted_ms=0.25, launches=(launch,))})  # fmt: skip
+    given = {"kernel": put(KERNEL.format(2))}
+    run.step("judged", "right", given, put(told.model_dump_json()), {"status": "correct"})
+    run.finish("done", given["kernel"])
+    return run_id
 
 
 def rejected_run(store: Store, run_id: str = "20260101-130000-bbbbbb") -> str:

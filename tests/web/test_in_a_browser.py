@@ -145,6 +145,21 @@ def test_every_view_fits_its_window(served: tuple[str, Path], running: Any, widt
         assert page.complaints == []
 
 
+def test_where_the_error_lies_and_where_the_time_goes(served: tuple[str, Path], running: Any) -> None:
+    address, place = served
+    with Store.open(place) as store:
+        run = sample.profiled_run(store)
+    with opened(running) as page:
+        page.goto(f"{address}/run/{run}")
+        page.get_by_role("region", name="Profile of softmax_rows by source line").wait_for()
+        assert "tl.load(x_ptr + offsets)" in page.locator("details.launch").inner_text()
+        page.goto(f"{address}/run/{run}?tab=kernels")
+        page.locator(".controls label select").first.select_option(index=1)
+        page.get_by_role("img", name="Where the error lies").wait_for()
+        assert page.locator(".heat-cell").count() >= 2
+        assert page.complaints == []
+
+
 def test_by_keyboard_alone(served: tuple[str, Path], running: Any) -> None:
     address, _ = served
     with opened(running) as page:

@@ -32,6 +32,11 @@ export interface Mismatch {
   output: string; wrong: number; total: number; region: string; worst_error: number | null; bound: number | null;
   samples: string[]; place: number[]; trial: string; heat?: Heat | null;
 }
+export interface Launch {
+  name: string; grid: number[]; block: number[]; times: number; advice: string[];
+  predicted: { ms: number; error: number; bound: string };
+  lines: { file: string; line: number; source: string; share: number; instructions: number; sectors_per_request: number | null; least_sectors: number | null; bank_passes_per_request: number | null; least_passes: number | null }[];
+}
 export interface Verdict extends Facts {
   status: string; reason: string; task: string; dsl: string; target: string; execution: string; sandbox: string; track: string;
   library_calls: string[]; trials: { seeds: number; distributions: string[]; shapes: number; noncontiguous: number; reference: string };

@@ -1,14 +1,14 @@
 // A verdict: what became of a kernel, how fast it is beside others and the roofline, or where it is wrong. Fields that this page does not
 // know are shown as they are.
-import type { Facts as Dict, Heat, Mismatch, Timing, Verdict } from "../api";
+import type { Facts as Dict, Heat, Launch, Mismatch, Timing, Verdict } from "../api";
 import { milli, percent, times, words } from "../format";
 import { Code } from "./code";
 import { Facts, Status } from "./basics";
 
 const KNOWN = new Set(("status reason task task_hash kernel_hash dsl target execution sandbox track library_calls trials timing mismatch build " +
-  "compiled_for task_flags warnings stderr_tail seconds phases profile").split(" "));
+  "compiled_for task_flags warnings stderr_tail seconds phases").split(" "));
 
-export function VerdictView({ verdict, kernel }: { verdict: Verdict; kernel?: string }) {
+export function VerdictView({ verdict }: { verdict: Verdict }) {
   const { timing, mismatch, build, trials } = verdict;
   const rest = Object.entries(verdict).filter(([name, value]) => !KNOWN.has(name) && value !== null && value !== "" && !(Array.isArray(value) && !value.length));
   return (
@@ -18,7 +18,7 @@ export function VerdictView({ verdict, kernel }: { verdict: Verdict; kernel?: st
       {mismatch && <Where mismatch={mismatch} />}
       {build && <Code title={build.message} text={build.excerpt || build.message} />}
       {verdict.compiled_for && <Compiled targets={verdict.compiled_for} />}
-      {verdict.profile ? <Profile profile={verdict.profile} kernel={kernel} /> : null}
+      {verdict.compiled_for && <Profiles targets={verdict.compiled_for} />}
       {[...(verdict.task_flags ?? []), ...(verdict.warnings ?? [])].map((text) => <p key={text} className="note">{text}</p>)}
       {verdict.sandbox === "none" && <p className="wrong">Not sandboxed: this kernel ran with the rights of this user.</p>}
       {verdict.stderr_tail && verdict.status !== "correct" && <Code title="it printed" text={verdict.stderr_tail} />}
@@ -119,31 +119,22 @@ function Compiled({ targets }: { targets: Record<string, Dict> }) {
   );
 }
 
-interface SourceLine { line: number; share: number; said: string }
-
-/** A profile by source line, however its producer calls its figures: numbers beside a line of the kernel, or the data as it is. */
-export function profileLines(profile: unknown): SourceLine[] {
-  const list = Array.isArray(profile) ? profile : profile && typeof profile === "object" ? (profile as Dict).lines : null;
-  if (!Array.isArray(list)) return [];
-  const entries = list.filter((one): one is Dict => !!one && typeof one === "object" && typeof (one as Dict).line === "number");
-  const weight = (one: Dict) => ["share", "cycles", "seconds", "instructions", "bytes", "count"].map((name) => one[name]).find((value): value is number => typeof value === "number") ?? 0;
-  const total = entries.reduce((sum, one) => sum + weight(one), 0) || 1;
-  return entries.map((one) => ({
-    line: one.line as number, share: weight(one) / total,
-    said: Object.entries(one).filter(([name, value]) => name !== "line" && (typeof value === "number" || typeof value === "string")).map(([name, value]) => `${words(name)} ${typeof value === "number" ? +value.toPrecision(4) : value}`).join(", "),
-  })).sort((a, b) => b.share - a.share);
+/** What was counted while the compiled code ran here, launch by launch: what bounds it, what to change, its hottest lines. */
+function Profiles({ targets }: { targets: Record<string, Dict> }) {
+  const found = Object.entries(targets).flatMap(([target, figures]) => ((figures.launches ?? []) as Launch[]).map((launch): [string, Launch] => [target, launch]));
+  return found.map(([target, launch]) => (
+    <details key={target + launch.name + launch.grid.join()} className="launch" open={found.length === 1}>
+      <summary><b>{launch.name}</b> on {target}: {milli(launch.predicted.ms)} ms predicted (±{percent(launch.predicted.error)}), bound by {launch.predicted.bound}{launch.times > 1 ? `, ${launch.times} times` : ""}</summary>
+      {launch.advice.length > 0 && <ul>{launch.advice.map((line) => <li key={line}>{line}</li>)}</ul>}
+      <div className="scroll" tabIndex={0} role="region" aria-label={`Profile of ${launch.name} by source line`}>
+        <table className="grid"><thead><tr><th>line</th><th className="number">share</th><th>source</th><th className="number">instructions</th><th className="number">sectors a request</th><th className="number">bank passes</th></tr></thead>
+          <tbody>{launch.lines.map((one) => (
+            <tr key={one.file + one.line}><th scope="row" className="number">{one.line}</th><td className="number">{percent(one.share)}</td><td><code>{one.source.trim()}</code></td>
+              <td className="number">{Math.round(one.instructions).toLocaleString()}</td><td className="number">{atBest(one.sectors_per_request, one.least_sectors)}</td><td className="number">{atBest(one.bank_passes_per_request, one.least_passes)}</td></tr>
+          ))}</tbody></table>
+      </div>
+    </details>
+  ));
 }
 
-function Profile({ profile, kernel }: { profile: unknown; kernel?: string }) {
-  const found = profileLines(profile);
-  if (!found.length) return <Code title="profile" text={JSON.stringify(profile, null, 1)} />;
-  const source = kernel?.split("\n");
-  return (
-    <div className="scroll" tabIndex={0} role="region" aria-label="Profile by source line">
-      <table className="grid"><thead><tr><th>line</th><th>share</th><th>source</th><th>figures</th></tr></thead>
-        <tbody>{found.slice(0, 40).map((one) => (
-          <tr key={one.line}><th scope="row" className="number">{one.line}</th><td className="number">{percent(one.share)}</td><td><code>{source?.[one.line - 1]?.trim() ?? ""}</code></td><td>{one.said}</td></tr>
-        ))}</tbody></table>
-    </div>
-  );
-}
+const atBest = (now: number | null, least: number | null): string => (now ? `${+now.toPrecision(3)}${least ? ` (${+least.toPrecision(3)} at best)` : ""}` : "");

@@ -21,7 +21,7 @@ export function Detail({ record, texts }: { record: Rec; texts: (key: string) =>
   return (
     <div className="sheet">
       <Tabs label={record.key} chosen={tab} choose={choose} tabs={[
-        { id: "Verdict", title: "Verdict", body: () => <VerdictTab record={record} text={found.verdict} kernel={found.kernel} /> },
+        { id: "Verdict", title: "Verdict", body: () => <VerdictTab record={record} text={found.verdict} /> },
         ...codes.filter(([, text]) => text).map(([name, text]) => ({ id: name, title: name, body: () => <Code text={text!} title={name.toLowerCase()} tall /> })),
         ...(record.lineage.length ? [{ id: "Lineage", title: "Lineage", body: () => <Lineage record={record} /> }] : []),
       ]} />
@@ -37,11 +37,11 @@ function parsed(text: string | undefined): Verdict | null {
   }
 }
 
-function VerdictTab({ record, text, kernel }: { record: Rec; text?: string; kernel?: string }) {
+function VerdictTab({ record, text }: { record: Rec; text?: string }) {
   const verdict = parsed(text), { timing } = record;
   return (
     <>
-      {verdict && <VerdictView verdict={{ ...verdict, timing: verdict.timing ?? timing }} kernel={kernel} />}
+      {verdict && <VerdictView verdict={{ ...verdict, timing: verdict.timing ?? timing }} />}
       <Facts rows={[
         ...(verdict ? [] : ([["outcome", words(record.outcome)], ["reason", record.reason], ["executed", record.execution], ["library calls", record.library_calls.join(", ")],
           ["over eager", timing && `${intervalOf(timing)}, kernel ${milli(timing.kernel_ms)} ms`], ["roofline", timing?.roofline_fraction && `${percent(timing.roofline_fraction)} of ${milli(timing.roofline_ms)} ms`],

@@ -38,7 +38,7 @@ export function Judging({ about }: { about: About }) {
       </div>
       <div className="command"><code>{line}</code></div>
       <section className="card pad" aria-live="polite"><h2>Verdict</h2><Wrong error={error} />
-        {verdict ? <VerdictView verdict={verdict} kernel={kernel} /> : !error && <Empty>{busy ? "The judge is at work; a first verdict waits for torch to be imported …" : "Is it right, is it honest, how fast is it."}</Empty>}</section>
+        {verdict ? <VerdictView verdict={verdict} /> : !error && <Empty>{busy ? "The judge is at work; a first verdict waits for torch to be imported …" : "Is it right, is it honest, how fast is it."}</Empty>}</section>
     </>
   );
 }

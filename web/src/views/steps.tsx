@@ -70,7 +70,7 @@ export function StepDetail({ run, step }: { run: string; step: Step }) {
       <p>{step.reason}</p>
       <Facts rows={facts.map(([name, value]) => [words(name), typeof value === "object" ? (Array.isArray(value) && value.every((one) => typeof one === "string") ? value.join("; ") : JSON.stringify(value)) : typeof value === "number" ? String(+value.toPrecision(6)) : String(value)])} />
       {Array.isArray(step.facts.places) && <Places places={step.facts.places as Record<string, unknown>[]} />}
-      {step.result && <Text run={run} hash={step.result} title={resultTitle(step)} kernel={step.inputs.kernel} />}
+      {step.result && <Text run={run} hash={step.result} title={resultTitle(step)} />}
       {Object.entries(step.inputs).reverse().map(([name, hash]) => <Text key={name} run={run} hash={hash} title={words(name)} />)}
     </section>
   );
@@ -81,13 +81,12 @@ function resultTitle(step: Step): string {
   return step.kind === "judged" ? "verdict" : step.kind === "designed" ? "sketch" : "result";
 }
 
-function Text({ run, hash, title, kernel }: { run: string; hash: string; title: string; kernel?: string }) {
+function Text({ run, hash, title }: { run: string; hash: string; title: string }) {
   const { text, error } = useText(run, hash);
-  const source = useText(run, kernel);
   if (error) return error instanceof Problem && error.status === 404 ? <p className="soft">{title}: no longer kept</p> : <Wrong error={error} />;
   if (text === null) return <Empty>Loading …</Empty>;
   const verdict = asVerdict(text);
-  return verdict ? <VerdictView verdict={verdict} kernel={source.text ?? undefined} /> : <Code title={title} text={text} tall />;
+  return verdict ? <VerdictView verdict={verdict} /> : <Code title={title} text={text} tall />;
 }
 
 function Places({ places }: { places: Record<string, unknown>[] }) {

@@ -40,9 +40,9 @@ export function asVerdict(text: string | null): Verdict | null {
 }
 
 export function VerdictOf({ run, step }: { run: string; step: Step }) {
-  const result = useText(run, step.result), kernel = useText(run, step.inputs.kernel);
+  const result = useText(run, step.result);
   if (result.error) return result.error instanceof Problem && result.error.status === 404 ? <Empty>The verdict is no longer kept.</Empty> : <Wrong error={result.error} />;
   if (result.text === null) return <Empty>Loading …</Empty>;
   const verdict = asVerdict(result.text);
-  return verdict ? <VerdictView verdict={verdict} kernel={kernel.text ?? undefined} /> : <p>{step.reason}</p>;
+  return verdict ? <VerdictView verdict={verdict} /> : <p>{step.reason}</p>;
 }
