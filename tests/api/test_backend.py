@@ -195,6 +195,20 @@ def test_batch_norm_in_use_joins_its_convolution() -> None:
     assert "batch_norm" in row.operators
 
 
+def test_batch_norm_in_training_mode_is_designed_by_its_decomposition() -> None:
+    model = nn.Sequential(nn.BatchNorm2d(6), nn.ReLU()).train()
+    twin = copy.deepcopy(model)
+    fast = compiled(model)
+    with torch.no_grad():
+        for _ in range(3):
+            x = torch.randn(4, 6, 5, 5) * 3 + 1
+            close(fast(x), twin(x))
+    close(model[0].running_mean, twin[0].running_mean)
+    close(model[0].running_var, twin[0].running_var)
+    rows = kernelwright.explain(model).records[0].rows
+    assert next(row for row in rows if "batch_norm" in row.operators).used
+
+
 def test_one_of_several_results_is_read_where_they_are_made() -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         values, places = torch.sort(x.softmax(-1) @ x.t(), -1)

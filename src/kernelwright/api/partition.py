@@ -8,6 +8,7 @@ in memory and never writes one out only to look at it differently.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -97,7 +98,7 @@ def designable(node: Node) -> bool:
         return False
     if draws(node):
         return False
-    if find(str(node.target)) is None and node.target not in _decomposed():
+    if find(str(node.target)) is None and node.target not in _decompositions():
         return False
     tensors = [*_read_values(node), *(v for n in node.all_input_nodes for v in _read_values(n))]
     try:
@@ -134,10 +135,29 @@ def draws(node: Node) -> bool:
     return bool(given != 0)
 
 
-def _decomposed() -> Any:
+def doubtful(node: Node) -> bool:
+    """Whether the Designer has no rule for an operator and torch does not take it apart by default: what its further decomposition
+    leads to is found out for itself first."""
     import torch
 
-    return torch._decomp.core_aten_decompositions()
+    from kernelwright.compiler.frontend.operators import find
+
+    known = isinstance(node.target, torch._ops.OpOverload) and find(str(node.target)) is None
+    return known and node.target not in _core_decompositions()
+
+
+@functools.cache
+def _core_decompositions() -> dict[Any, Any]:
+    import torch
+
+    return dict(torch._decomp.core_aten_decompositions())
+
+
+def _decompositions() -> Any:
+    """Everything that torch can take apart."""
+    import torch
+
+    return torch._decomp.decomposition_table
 
 
 def single_views(graph_module: GraphModule) -> None:

@@ -1,8 +1,9 @@
 """A functional graph as it runs: pieces of ours and eager operators in order.
 
 In: the graph that AOTAutograd gives for inference, and the first real inputs. Out: a callable like the graph. First every kind of product
-is tried alone (a library's may be better), then the pieces in which the winners and everything light are joined. What a trial refuses goes
-back to eager; a piece that lost with its products is tried once more without them. At last the whole is held against eager.
+is tried alone (a library's may be better), and what only a decomposition of torch's makes designable; then the pieces in which the
+winners and everything light are joined. What a trial refuses goes back to eager; a piece that lost with its products is tried once more
+without them. At last the whole is held against eager.
 """
 
 from __future__ import annotations
@@ -20,7 +21,18 @@ from torch.fx import Graph, GraphModule, Node
 from kernelwright.api.bounds import complaint, tensors
 from kernelwright.api.explanation import Record, Row
 from kernelwright.api.libraries import digest
-from kernelwright.api.partition import PRODUCTS, designable, draws, is_view, pieces, short_name, sides, single_views, values_of
+from kernelwright.api.partition import (
+    PRODUCTS,
+    designable,
+    doubtful,
+    draws,
+    is_view,
+    pieces,
+    short_name,
+    sides,
+    single_views,
+    values_of,
+)
 from kernelwright.api.piece import identity
 from kernelwright.api.shares import by_operator, node_seconds
 from kernelwright.api.trial import Finding, Trial
@@ -184,7 +196,7 @@ class _Making:
         """The graph with our pieces in it, or None where there are none."""
         able = {n for n in self.source.graph.nodes if n.op == "call_function" and designable(n)}
         banned: frozenset[Node] = frozenset()
-        products = [n for n in able if short_name(n) in PRODUCTS and self.raced]
+        products = [n for n in able if (short_name(n) in PRODUCTS and self.raced) or doubtful(n)]
         alone = {n: self._alone(n) for n in products}
         self._try(list(alone.values()), ALONE)
         banned |= {n for n, extract in alone.items() if not self._finding(extract).used}
