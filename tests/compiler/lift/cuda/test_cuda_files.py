@@ -58,7 +58,7 @@ def test_constant_memory_that_the_host_fills_and_several_launches() -> None:
     )
     assert found["formulas"] == [
         "s0[i, j] = sum[k < 5] filter[k] * (e[i, j + k - 2] if 0 <= j + k - 2 < 72 else 0)    for i < 5, j < 72",
-        "s1[i] = sum[k < 72] s0[i, k] * s0[i, k]    for i < 5",
+        "s1[i] = sum[j < 72] s0[i, j] * s0[i, j]    for i < 5",
         "out[i, j] = rsqrt(1e-06 + s1[i]) * s0[i, j]    for i < 5, j < 72",
     ]
     assert "def smooth(e, filter):" in found["pytorch"]
@@ -85,3 +85,24 @@ def test_a_kernel_with_its_launch_in_the_entry() -> None:
     made = kernel("reductions", entry, "f32[M,K], f32[K,N], out f32[M,N], M, N, K; M=24, N=40, K=33")
     a, b = torch.randn(24, 33), torch.randn(33, 40)
     torch.testing.assert_close(interpreter.call(lifted(made).sketch, [a, b], {}), a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_functions_of_the_library_of_mathematics() -> None:
+    made = kernel("library", "many<<<(N+127)/128, 128>>>", "f32[N], i32[N]<5, out f32[N], N; N=300")
+    x, n = torch.randn(300), torch.randint(0, 5, (300,)).int()
+    a = x.exp() + torch.trunc(x + 0.5 * x.sign()) + x.clamp(min=0.25) - x.sign() * x.abs() ** (1 / 3) + x.exp2()
+    a = a + (x * x + 4).sqrt() + torch.special.ndtr(x)
+    b = x / 3 + 1 / (x * x + 1) + x.abs().sqrt() + x.clamp(0, 1) + (x - 0.5).clamp(min=0)
+    want = a * b + torch.maximum(x.floor().int(), n) + 128
+    torch.testing.assert_close(interpreter.call(lifted(made).sketch, [x, n], {}), want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_angles_that_the_kernel_computes() -> None:
+    made = kernel("library", "rotate<<<dim3(T, H), D>>>", "f32[T,H,2*D], out f32[T,H,2*D], H, D; T=7, H=3, D=8")
+    x = torch.randn(7, 3, 16)
+    angle = torch.arange(7)[:, None, None] * 10000.0 ** (-torch.arange(8) / 8)
+    (left, right), c, s = x.chunk(2, -1), angle.cos(), angle.sin()
+    want = torch.cat([left * c - right * s, left * s + right * c], -1)
+    torch.testing.assert_close(interpreter.call(lifted(made).sketch, [x], {}), want, rtol=1e-4, atol=1e-4)

@@ -15,7 +15,7 @@ from kernelwright.compiler.lower.c_family.elements import TensorPlace
 from kernelwright.compiler.lower.c_family.materialize import Usage, decide
 from kernelwright.compiler.lower.c_family.nest import KernelContext
 from kernelwright.compiler.lower.c_family.schedule import bound_names, region_shape
-from kernelwright.compiler.lower.c_family.source import Entry, KernelTensors, Source, c_name, entry_point, indent
+from kernelwright.compiler.lower.c_family.source import GENERATED, Entry, KernelTensors, Source, c_name, entry_point, indent
 from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import GraphBuilder
 from kernelwright.compiler.lower.tile_values import (
@@ -35,12 +35,6 @@ from kernelwright.sketch.index import Poly, combine, poly, to_c
 THREADS = 256
 FLAT_ELEMENTS = 1024
 """Elements of a store at the top of a kernel that one block takes."""
-_WORDS = """
-threads blocks grid block scratch scratch_of_block meeting meeting_point total part first last from to rank mine theirs before
-e f g o half row_block column_block sum left right tx ty row0 column0 k0 i j x0 y0 min max warpSize element at deep FUNCTION rest
-HOST_FUNCTION
-"""
-"""C names of the generated code itself, and of CUDA, that no tile may have."""
 
 
 @dataclass
@@ -122,7 +116,7 @@ class KernelWriter:
         return head + "\n".join(launch.text for launch in self.launches) + "\n" + self.host()
 
     def graph(self) -> tuple[GraphBuilder, Block, Usage]:
-        builder, self.axis_names = self.tensors.builder(set(_WORDS.split()))
+        builder, self.axis_names = self.tensors.builder(set(GENERATED))
         block = builder.build()
         return builder, block, decide(block)
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from kernelwright.compiler.lift.formulas.refusal import Refused
 from kernelwright.compiler.lift.ptx import arithmetic as on
-from kernelwright.compiler.lift.ptx import warp
+from kernelwright.compiler.lift.ptx import library, warp
 from kernelwright.compiler.lift.ptx.table import (
     elements,
     known,
     opcode,
     type_of,
 )
-from kernelwright.compiler.lift.ptx.words import Held, Word, word
+from kernelwright.compiler.lift.ptx.words import Word, word
 from kernelwright.gpu.ptx import Instruction, Symbol, Vector
 
 NOTHING = (
@@ -105,24 +105,6 @@ def _policy(m: Any, item: Instruction) -> None:
     m.put(item.operands[0], word(m.tape.lanes, 8, 0))
 
 
-_SAME = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc floor ceil trunc "
-    "erfinv lgamma"
-)
-ONE = {f"{name}f": name for name in _SAME.split()} | {"rintf": "round", "nearbyintf": "round", "fabsf": "abs"}
-ONE |= {f"fast_{name}": op for name, op in ONE.items()}
-TWO = {
-    "powf": "pow",
-    "fmodf": "fmod",
-    "atan2f": "atan2",
-    "copysignf": "copysign",
-    "fmaxf": "max",
-    "fminf": "min",
-    "fdividef": "div",
-}
-TWO |= {"fast_powf": "pow", "fast_fdividef": "div", "div_rn": "div", "fdiv_rn": "div"}
-
-
 @opcode("call")
 def _call(m: Any, item: Instruction) -> None:
     operands = list(item.operands)
@@ -134,9 +116,10 @@ def _call(m: Any, item: Instruction) -> None:
     if not isinstance(target, Symbol):
         raise Refused(0, "a call through a pointer is not read")
     given = [m.frame.params.get(a.name, {}).get(0) if isinstance(a, Symbol) else m.value(a, 4) for a in arguments]
-    made = _mathematics(m, target.name, given)
+    made = library.called(m, target.name, [a for a in given if a is not None])
     if made is not None:
-        m.frame.params[results[0].name] = {0: made}
+        if results:
+            m.frame.params[results[0].name] = {0: made}
         return
     try:
         function = m.module.function(target.name)
@@ -159,23 +142,3 @@ def _call(m: Any, item: Instruction) -> None:
     m.frame, m.mask = outer, mask
     for parameter, result in zip(function.results, results, strict=True):
         outer.params[result.name] = frame.params.get(parameter.name, {})
-
-
-def _mathematics(m: Any, name: str, given: list[Held | None]) -> Held | None:
-    short = name.removeprefix("__nv_").removeprefix("__kw_")
-    if short == name and not name.startswith("__nv_"):
-        return None
-    double = short in {n.removesuffix("f") for n in (*ONE, *TWO)}
-    type = "f64" if double else "f32"
-    key = f"{short}f" if double else short
-    args = [a for a in given if a is not None]
-    if key in ONE:
-        return on.function(m.tape, ONE[key], type, args[0])
-    if key in TWO:
-        return on.two(m.tape, TWO[key], type, args[0], args[1])
-    if short in ("fmaf", "fma"):
-        return on.two(m.tape, "add", type, on.two(m.tape, "mul", type, args[0], args[1]), args[2])
-    if short in ("isnanf", "isnand", "isinff"):
-        p = on.compared(m.tape, "nan", "f32", args[0], args[0])
-        return on.chosen(m.tape, p, word(m.tape.lanes, 4, 1), word(m.tape.lanes, 4, 0))
-    return None

@@ -183,11 +183,12 @@ def _store(m: Any, item: Instruction) -> None:
             held_by[address.offset + address.base.offset + k * width] = held
         return
     base, offset = _base(m, address)
-    _write(m, item, base, offset, values)
+    store(m, item.modifiers, base, offset, values)
 
 
-def _write(m: Any, item: Instruction, base: Held, offset: int, values: list[Held]) -> None:
-    space = m.space(item.modifiers, base)
+def store(m: Any, modifiers: tuple[str, ...], base: Held, offset: int, values: list[Held]) -> None:
+    """Writes values one after another, in the space that the modifiers or the address name."""
+    space = m.space(modifiers, base)
     for held in values:
         if space == "global":
             if m.predicate is not None:
@@ -270,7 +271,7 @@ def _atomic(m: Any, item: Instruction) -> None:
                 new = each_half(type, lambda t, a: on.two(m.tape, op, t, a[0], a[1]), [old, held])
             else:
                 new = on.integer(m.tape, op, type, old, held)
-            _write(m, item, base, at, [new])
+            store(m, item.modifiers, base, at, [new])
             if targets is not None and not isinstance(targets, Vector):
                 m.put(targets, old)
             at += width

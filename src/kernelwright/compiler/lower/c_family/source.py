@@ -17,6 +17,57 @@ from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, from_index, poly
 
 AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
+GENERATED = frozenset(
+    {  # fmt: skip
+        "threads",
+        "blocks",
+        "grid",
+        "block",
+        "scratch",
+        "scratch_of_block",
+        "meeting",
+        "meeting_point",
+        "total",
+        "part",
+        "first",
+        "last",
+        "from",
+        "to",
+        "rank",
+        "mine",
+        "theirs",
+        "before",
+        "e",
+        "f",
+        "g",
+        "o",
+        "half",
+        "row_block",
+        "column_block",
+        "sum",
+        "left",
+        "right",
+        "tx",
+        "ty",
+        "row0",
+        "column0",
+        "k0",
+        "i",
+        "j",
+        "x0",
+        "y0",
+        "min",
+        "max",
+        "warpSize",
+        "element",
+        "at",
+        "deep",
+        "FUNCTION",
+        "rest",
+        "HOST_FUNCTION",
+    }
+)
+"""C names of the generated code itself, and of CUDA, that no tensor and no tile may have."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +143,7 @@ def sizes_of(sketch: nodes.Sketch) -> dict[str, Poly]:
 
 def c_name(name: str) -> str:
     """A name that C has no other use for."""
-    return f"{name}_" if name in RESERVED else name
+    return f"{name}_" if name in RESERVED or name in GENERATED else name
 
 
 def root(sketch: nodes.Sketch, name: str) -> str:
