@@ -137,12 +137,17 @@ def kernel_text(path: Path, entry: str | None, inputs: str | None) -> str:
         _roles(path, signature, given, functions(everything))
     source = path.resolve().relative_to(root).as_posix()
     folder = str(Path(source).parent)
+    more: list[str] = []
     if extension:
         build = _EXTENSION.format(source=source, folder=folder, entry=callee.partition("<")[0])
     else:
         assert signature is not None
-        files[_ENTRY_FILE] = _shim(source, callee, signature, given)
-        kinds = ", ".join(_ctype(p) for p in signature.parameters)
+        named = {p.name for p in signature.parameters}
+        more = [
+            size for size in sizes if size not in named and re.search(rf"\b{size}\b", callee)
+        ]  # a launch may speak of sizes
+        files[_ENTRY_FILE] = _shim(source, callee, signature, given, more)
+        kinds = ", ".join([*(_ctype(p) for p in signature.parameters), *("ctypes.c_longlong" for _ in more)])
         build = _LIBRARY.format(folder=folder, entry_file=_ENTRY_FILE, types=kinds)
     listed = "".join(f"    {name!r}: r{_quoted(content)},\n" for name, content in sorted(files.items()))
     taken = [one for one in given if one.dtype and one.role in ("in", "io")]
@@ -152,7 +157,7 @@ def kernel_text(path: Path, entry: str | None, inputs: str | None) -> str:
         files=listed,
         build=build,
         arguments="".join(f", {one.name}" for one in taken),
-        body=_body(given, sizes, extension=extension),
+        body=_body(given, sizes, more, extension=extension),
         inputs=", ".join(_drawn(one, sizes) for one in taken),
     )
 
@@ -397,7 +402,7 @@ def _ctype(parameter: Parameter) -> str:
     return "ctypes.c_longlong"
 
 
-def _shim(source: str, callee: str, signature: Signature, given: list[_Given]) -> str:
+def _shim(source: str, callee: str, signature: Signature, given: list[_Given], more: list[str]) -> str:
     passed, arguments, checks = [], [], ""
     for parameter, one in zip(signature.parameters, given, strict=True):
         if parameter.pointer:
@@ -416,12 +421,13 @@ def _shim(source: str, callee: str, signature: Signature, given: list[_Given]) -
             plain = parameter.type if parameter.type in ("float", "double", "bool") else "long long"
             passed.append(f"{plain} {parameter.name}")
             arguments.append(parameter.name if parameter.type in signature.templates else f"({parameter.type}){parameter.name}")
+    passed += [f"long long {size}" for size in more]
     return _SHIM.format(
         source=source, checks=checks, parameters=", ".join(passed), entry=callee, arguments=", ".join(arguments)
     )
 
 
-def _body(given: list[_Given], sizes: dict[str, int], *, extension: bool) -> str:
+def _body(given: list[_Given], sizes: dict[str, int], more: list[str], *, extension: bool) -> str:
     lines = []
     bound: set[str] = set()
     for one in given:
@@ -445,7 +451,7 @@ def _body(given: list[_Given], sizes: dict[str, int], *, extension: bool) -> str
             results.append(one.name)
     passed = [one.name if one.dtype and extension else f"{one.name}.data_ptr()" if one.dtype else one.number for one in given]
     passed = ["None" if p == "nullptr" else p for p in passed]
-    lines.append(f"{'made = ' if not results else ''}_call({', '.join(passed)})")
+    lines.append(f"{'made = ' if not results else ''}_call({', '.join([*passed, *more])})")
     lines.append(f"return {', '.join(results) if results else 'made'}")
     return "".join(f"        {line}\n" for line in lines)
 

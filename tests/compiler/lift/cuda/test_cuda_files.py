@@ -96,13 +96,3 @@ def test_functions_of_the_library_of_mathematics() -> None:
     b = x / 3 + 1 / (x * x + 1) + x.abs().sqrt() + x.clamp(0, 1) + (x - 0.5).clamp(min=0)
     want = a * b + torch.maximum(x.floor().int(), n) + 128
     torch.testing.assert_close(interpreter.call(lifted(made).sketch, [x, n], {}), want, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.slow
-def test_angles_that_the_kernel_computes() -> None:
-    made = kernel("library", "rotate<<<dim3(T, H), D>>>", "f32[T,H,2*D], out f32[T,H,2*D], H, D; T=7, H=3, D=8")
-    x = torch.randn(7, 3, 16)
-    angle = torch.arange(7)[:, None, None] * 10000.0 ** (-torch.arange(8) / 8)
-    (left, right), c, s = x.chunk(2, -1), angle.cos(), angle.sin()
-    want = torch.cat([left * c - right * s, left * s + right * c], -1)
-    torch.testing.assert_close(interpreter.call(lifted(made).sketch, [x], {}), want, rtol=1e-4, atol=1e-4)

@@ -37,8 +37,12 @@ _TYPES = {
     "float": "f32", "double": "f64", "half": "f16", "int": "s32", "uint": "u32", "ll": "s64", "ull": "u64",
 }  # fmt: skip
 _TO_WHOLE = {"n": "rni", "z": "rzi", "d": "rmi", "u": "rpi", None: "rzi"}
-_BITS: dict[str, Callable[[int], int]] = {"popc": lambda v: v.bit_count(), "clz": lambda v: 32 - v.bit_length(), "ffs": lambda v: (v & -v).bit_length(),
-         "brev": lambda v: int(f"{v:032b}"[::-1], 2)}  # fmt: skip
+_BITS: dict[str, Callable[[int], int]] = {
+    "popc": lambda v: v.bit_count(),
+    "clz": lambda v: 32 - v.bit_length(),
+    "ffs": lambda v: (v & -v).bit_length(),
+    "brev": lambda v: int(f"{v:032b}"[::-1], 2),
+}
 
 
 def called(m: Any, name: str, args: list[Held]) -> Held | None:

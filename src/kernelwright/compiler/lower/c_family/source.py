@@ -18,7 +18,7 @@ from kernelwright.sketch.index import Poly, Ranges, from_index, poly
 
 AXIS_NAMES = ("u", "v", "w", "p", "q", "r", "c")
 GENERATED = frozenset(
-    {  # fmt: skip
+    {
         "threads",
         "blocks",
         "grid",
