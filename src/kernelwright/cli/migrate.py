@@ -40,9 +40,17 @@ def migrate_command(
     out: options.Out = None,
     no_timing: Annotated[bool, typer.Option("--no-timing", help="Judge, but do not time.")] = False,
     no_compile: options.NoCompile = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="All kernels of KERNEL: a file, a folder or a package; goes on where it was left.")
+    ] = False,
+    inputs_file: Annotated[
+        Path | None, typer.Option(help='With --all: a TOML file, "file.py:name" = "f32[128,512], f32[512]".')
+    ] = None,
     as_json: options.AsJson = False,
 ) -> int:
     """Migrate a kernel to another language or device, with proof that it computes the same."""
+    if every:
+        return _all(kernel, to, target, track, inputs_file, out, as_json=as_json)
     from kernelwright import suites
     from kernelwright.agents.task_from_code import constructor, draw, split_arguments
     from kernelwright.cli.progress import watching
@@ -85,6 +93,46 @@ def migrate_command(
     with watching(source.name) as observer:
         done = start(job, observer)
     return report(done, as_json=as_json)
+
+
+def _all(
+    place: str, to: str, target: str, track: options.Track, inputs_file: Path | None, out: Path | None, *, as_json: bool
+) -> int:
+    """Every kernel of a file, a folder or a package. Exit code 0 if all of them came out right."""
+    import json
+    import sys
+    from dataclasses import asdict
+
+    from kernelwright.cli.progress import watching
+    from kernelwright.core.job import JobSpec, Source
+    from kernelwright.core.kernel import Kernel
+    from kernelwright.jobs.migrate import everything
+    from kernelwright.jobs.migrate.steps import Migrated
+    from kernelwright.jobs.start import start
+    from kernelwright.judge import offdevice
+
+    offdevice.require_device(to, target)
+    _, store = options.thinking()
+    found = everything.candidates(place)
+    given = everything.inputs_of(inputs_file)
+
+    def one(candidate: everything.Candidate, inputs: str | None, folder: Path) -> everything.Row:
+        source = Kernel.from_path(candidate.spec, entry=candidate.entry or None, inputs=inputs)
+        named = Source(source, "" if source.original else inputs or "")
+        job = JobSpec(
+            None, to, track, timing=False, compile_contender=False, target=target, source=named, out=str(folder), store=store
+        )
+        with watching(candidate.title) as observer:
+            made = start(job, observer).result
+        assert isinstance(made, Migrated)
+        return everything.Row(candidate.title, str(made.verdict.status), made.verdict.reason)
+
+    def said(row: everything.Row) -> None:
+        print(f"{row.title}: {row.status}: {row.reason}", file=sys.stderr, flush=True)
+
+    rows = everything.migrate_all(found, given, out or Path("migrated"), one, said)
+    print(json.dumps([asdict(row) for row in rows]) if as_json else everything.table(rows), end="\n" if as_json else "")
+    return 0 if rows and all(row.status == "correct" for row in rows) else 1
 
 
 def report(done: Finished, *, as_json: bool) -> int:

@@ -15,7 +15,9 @@ def verify_command(
     task: Annotated[
         str, typer.Argument(metavar="TASK", help="A task file (Model, get_inputs, get_init_inputs), or module.py:ClassName.")
     ],
-    kernel: Annotated[str, typer.Argument(metavar="KERNEL", help="A Python file that defines ModelNew.")],
+    kernel: Annotated[
+        str, typer.Argument(metavar="KERNEL", help="A Python file that defines ModelNew; or a .cu file (--entry, --inputs).")
+    ],
     dsl: Annotated[str | None, typer.Option(help="Language of the kernel (see doctor); guessed if not given.")] = None,
     target: Annotated[
         str | None, typer.Option(help="Hardware the kernel is for: cpu, auto, h100, a100,mi300x …; several with commas.")
@@ -27,6 +29,8 @@ def verify_command(
     timing: Annotated[bool | None, typer.Option("--timing/--no-timing", help="Time a correct kernel.")] = None,
     compile_: Annotated[bool | None, typer.Option("--compile/--no-compile", help="Time torch.compile too.")] = None,
     dynamic: options.Dynamic = None,
+    entry: options.Entry = None,
+    inputs: options.Inputs = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as one JSON object.")] = False,
 ) -> int:
     """Judge a kernel: is it right, is it honest, how fast is it. Exit code 0 if correct, 1 if rejected, 2 if it cannot be
@@ -38,7 +42,7 @@ def verify_command(
     the_task = suites.task(task, dynamic)
     from kernelwright.core.kernel import Kernel
 
-    the_kernel = Kernel.from_path(kernel, dsl=dsl)
+    the_kernel = Kernel.from_path(kernel, dsl=dsl, entry=entry, inputs=inputs)
     _require_judged(the_kernel.dsl, settings.target)
     from kernelwright.judge import Judge
 

@@ -100,6 +100,12 @@ def bundled(spec: str) -> Bundle:
     )
 
 
+def package_folder(name: str) -> Path | None:
+    """Where an importable package or module lies; None for one that is not there."""
+    found = _find(name.split(".")) if all(part.isidentifier() for part in name.split(".")) else None
+    return found.parent if found is not None and found.name == "__init__.py" else found
+
+
 def _parsed(file: Path) -> ast.Module:
     try:
         return ast.parse(file.read_text())
