@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
 from kernelwright.sketch.parse import parse
+from kernelwright.target import Capabilities, Target
 
 SOFTMAX = """
 N = size(4)
@@ -26,7 +27,7 @@ def planned(columns: int):
     sketch = parse(SOFTMAX.format(columns=columns))
     kernel = sketch.steps[0]
     (body,) = launch_bodies(kernel)
-    return LaunchBuilder(sketch, kernel, body, set()).planned()
+    return LaunchBuilder(sketch, kernel, body, set(), Capabilities.of(Target.load("h100"), "blocks")).planned()
 
 
 def test_a_row_that_is_reduced_and_stored_is_one_dimension() -> None:

@@ -127,6 +127,8 @@ class AttentionProblem:
     causal: bool = False
     masked: bool = False
     dtype: DType = DType.f32
+    operand: DType = DType.f32
+    """Of query, key and value as they lie in memory."""
 
     def likely(self) -> AttentionProblem:
         """The same in the example's sizes: what schedules are chosen by."""

@@ -8,17 +8,17 @@ those that no shape is are arguments of the kernel. Loops become grids, and tile
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kernelwright.compiler.backends.tilelang.lines import ElementWriter
 from kernelwright.compiler.backends.tilelang.program import Program
 from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.compiler.lower.tile_programs.elements import TensorPlace
+from kernelwright.compiler.lower.tile_programs.factors import added_in_place
 from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
 from kernelwright.compiler.lower.tile_programs.lines import Name
 from kernelwright.compiler.lower.tile_programs.plan import Dim, Plan
-from kernelwright.compiler.lower.tile_values import Block, Carried, LoopEffect, Value
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, poly
 from kernelwright.target import Capabilities
@@ -108,7 +108,7 @@ class _Build(LaunchBuilder):
     def _written(self, plan: Plan, lanes: dict[str, int]) -> Program:
         block = Program(ElementWriter(Ranges(dict(self.ranges.known))), self.places)
         block.plan, block.shared, block.flags, block.begins, block.reduced = plan, set(), set(), {}, {}
-        block.in_place = _in_place(self.graph)
+        block.in_place = added_in_place(self.graph)
         block.shared_tensors = self.shared_tensors()
         out = block.out
         out.taken |= {place.pointer for place in self.places.values()}
@@ -151,33 +151,3 @@ def _tuple(shape: Sequence[str]) -> str:
 def _fitted(dim: Dim) -> str:
     """A block's size that is fitted to its extent, as Python: the next power of two."""
     return f"1 << (max({dim.extent}, {dim.least}) - 1).bit_length()"
-
-
-def _in_place(block: Block) -> dict[int, tuple[int, ...]]:
-    """Products whose start is a carried tile that nothing else reads and that they become."""
-    readers: dict[int, int] = {}
-    seen: set[int] = set()
-
-    def look(value: Value) -> None:
-        readers[value.id] = readers.get(value.id, 0) + 1
-        if value.id not in seen:
-            seen.add(value.id)
-            for operand in value.operands:
-                look(operand)
-
-    for value in block.used():
-        look(value)
-    found = [(item.final.id, item.inside.id) for item in _carried(block) if item.final is not None and _adds_to(item)]
-    return {product: (start,) for product, start in found if readers.get(start) == 1 and readers.get(product) == 1}
-
-
-def _carried(block: Block) -> Iterator[Carried]:
-    for effect in block.effects:
-        if isinstance(effect, LoopEffect):
-            yield from effect.carried
-            yield from _carried(effect.body)
-
-
-def _adds_to(item: Carried) -> bool:
-    """Whether a carried tile becomes a product that starts from it."""
-    return item.final is not None and item.final.op == "gemm" and item.inside in item.final.args[2:]

@@ -5,11 +5,12 @@ with tensors whose axes are the block's dimensions. Loads are masked; tiles are 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from kernelwright.compiler.backends.triton import op_table
 from kernelwright.compiler.backends.triton.lines import TensorWriter
 from kernelwright.compiler.lower.element_index import Index, fitting
-from kernelwright.compiler.lower.tile_programs.elements import TensorPlace, Tile, single, undecided
+from kernelwright.compiler.lower.tile_programs.elements import TensorPlace, Tile, hint_of, single, undecided
 from kernelwright.compiler.lower.tile_programs.lines import Expr, Name
 from kernelwright.compiler.lower.tile_programs.plan import Dim
 from kernelwright.compiler.lower.tile_programs.program import TileProgram
@@ -20,19 +21,30 @@ from kernelwright.sketch.index import Poly, poly, rejoined
 from kernelwright.sketch.nodes import DType
 
 
+@dataclass
+class Walk:
+    """The loop of a product that is being written: its variable, and what moves on at its end."""
+
+    var: str
+    start: Poly
+    step: int
+    depth: int
+    lines: list[str] = field(default_factory=list)
+
+
 class Elements(TileProgram):
     """Makes expressions of tensors."""
 
     table = op_table
     out: TensorWriter
+    walk: Walk | None = None
 
     def declared(self, dim: Dim) -> Name:
         """Positions are known in the whole kernel; those of a dimension that a loop walks over the loop declares."""
         if dim.walk == "loop":
             return Name(dim.name, (dim.name,), 0)
-        text = self.out.label(dim.name)
         start = f"{self.grid_start(dim)} + " if dim.walk == "grid" else ""
-        self.out.line(f"{text} = {start}tl.arange(0, {self.out.size(dim.name)})", 0)
+        text = self.out.later(f"offs_{self.out.label(dim.name)}", f"{start}tl.arange(0, {self.out.size(dim.name)})")
         return Name(text, (dim.name,), 0)
 
     # ------------------------------------------------------------ values
@@ -56,7 +68,7 @@ class Elements(TileProgram):
 
     def binary(self, value: Value, index: Index) -> Expr:
         a, b = (self.of(arg, fitting(arg, index)) for arg in value.args)
-        dtype, hint = value.args[0].dtype, value.name or "t"
+        dtype, hint = value.args[0].dtype, value.name or hint_of(value)
         if value.data == "pow" and value.args[1].op == "const":
             text = op_table.small_power("{0}", value.args[1].data, dtype)
             if text is not None:
@@ -120,7 +132,7 @@ class Elements(TileProgram):
         conditions = undecided([*conditions, *self.guards(dims)])
         every = self.out.sorted([*dims, *(dim for p in conditions for dim in self.out.dims_of(p))])
         level = max([self.out.level_of(offset), *(self.out.level_of(p) for p in conditions)])
-        pointer = self.out.address(tensor.pointer, offset, every)
+        pointer = self._advanced(tensor, offset, every) or self.out.address(tensor.pointer, offset, every)
         if not conditions:
             return self.out.named(Expr(f"tl.load({pointer})", every, tensor.dtype, level), hint)
         if every and not dims:
@@ -128,3 +140,20 @@ class Elements(TileProgram):
         other = op_table.number(pad, tensor.dtype)
         text = f"tl.load({pointer}, mask={self.mask(conditions, every)}, other={other})"
         return self.out.named(Expr(text, every, tensor.dtype, level), hint)
+
+    def _advanced(self, tensor: TensorPlace, offset: Poly, dims: tuple[str, ...]) -> str:
+        """Pointers that stand before the loop of a product and move on with it; "" where they do not move evenly."""
+        walk = self.walk
+        if walk is None or self.out.depth != walk.depth or len(self.out.dims_of(offset)) < 2:
+            return ""
+        along = offset.coefficient(walk.var)
+        if along is None or along.constant is None or not along.terms:
+            return ""
+        rest = offset - poly(walk.var) * along.constant
+        if walk.var in rest.names or self.out.level_of(rest) >= walk.depth:
+            return ""
+        first = self.out.address(tensor.pointer, rest + walk.start * along.constant, dims)
+        name = self.out.fresh(f"{tensor.pointer}s")
+        self.out.line(f"{name} = {first}", walk.depth - 1)
+        walk.lines.append(f"{name} += {along.constant * walk.step}")
+        return name

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from kernelwright.compiler.backends.triton.lines import TensorWriter
 from kernelwright.compiler.backends.triton.program import Program
 from kernelwright.compiler.lower.tile_programs import plan as planning
+from kernelwright.compiler.lower.tile_programs.factors import added_in_place
 from kernelwright.compiler.lower.tile_programs.grid import LaunchBuilder, launch_bodies
 from kernelwright.compiler.lower.tile_programs.lines import Name
 from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan, Survey
@@ -23,6 +24,8 @@ from kernelwright.target import Capabilities
 
 VECTOR = 16
 """Elements whose multiples are good places for rows to begin at: what a thread loads at once, in the narrowest type."""
+GROUP = 8
+"""Rows of tiles that programs work on together."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ class _Build(LaunchBuilder):
         out = program.out
         out.taken |= {f"{name}_ptr" for name in self.places}
         starts: dict[str, str] = {}
+        program.in_place = added_in_place(self.graph)
         wide = any(
             volume is not None and volume >= 2**31 for volume in (_volume(place.shape) for place in self.places.values())
         )
@@ -123,18 +127,9 @@ class _Build(LaunchBuilder):
         if factors:
             kind = ".to(tl.int64)" if wide else ".to(tl.int64 if WIDE else tl.int32)" if self.examples else ""
             out.line(f"pid = tl.program_id(0){kind}")
-            left = len(factors)
-            for key, trips in reversed(factors.items()):
-                left -= 1
-                if left == 0:
-                    starts[key] = "pid"
-                    continue
-                starts[key] = out.fresh(f"pid_{key}" if key in self.ranges.known else f"pid_{out.label(key)}")
-                count = str(trips) if isinstance(trips, int) else f"({out.place(trips, ())})"
-                out.line(f"{starts[key]} = pid % {count}")
-                out.line(f"pid = pid // {count}")
+            starts = self._starts(out, factors)
         for loop in self.loops:
-            name = out.fresh(loop.var)
+            name = out.fresh(loop.var) if loop.var in lanes else ""
             if loop.var in lanes:
                 dim = self.add_lane(out, loop, lanes[loop.var])
                 place, size = out.label(dim.name), out.size(dim.name)
@@ -146,12 +141,64 @@ class _Build(LaunchBuilder):
             else:
                 text = starts.get(loop.var, "0")
             step, start = loop.step.constant, out.place(loop.start, ())
+            if loop.var not in lanes and start == "0":
+                out.tiles[loop.var] = text, step
             text = text if step == 1 else f"{text} * {step}"
-            out.line(f"{name} = {text}" if start == "0" else f"{name} = {start} + {text}")
+            text = text if start == "0" else f"{start} + {text}"
+            if loop.var in lanes:
+                out.line(f"{name} = {text}")
+            else:
+                name = out.later(loop.var, text)
             out.names[loop.var] = Name(name, (f"lane_{loop.var}",) if loop.var in lanes else (), 0)
             if loop.var in lanes and loop.var in starts and start == "0" and step is not None:
                 out.spread[loop.var] = (starts[loop.var], size, step)
         program.starts = starts
+
+    def _starts(self, out: TensorWriter, factors: dict[str, Extent]) -> dict[str, str]:
+        """The lines that take a program's number apart, the last factor fastest; the tiles of a product in groups of rows."""
+        starts: dict[str, str] = {}
+        left = dict(factors)
+        pair = self.product_loops(factors)
+        if pair is not None:
+            high, wide = (str(factors[var]) if isinstance(factors[var], int) else "" for var in pair)
+            names = {var: out.fresh(f"pid_{axis}") for var, axis in zip(pair, "mn", strict=True)}
+            if high and wide and int(high) > 1 < int(wide):
+                tile = "pid"
+                if len(left) > 2:
+                    tile = out.fresh("tile")
+                    out.line(f"{tile} = pid % {int(high) * int(wide)}")
+                    out.line(f"pid = pid // {int(high) * int(wide)}")
+                starts |= names
+                left = {key: trips for key, trips in left.items() if key not in pair}
+                self._grouped(out, tile, names[pair[0]], names[pair[1]], int(high), int(wide))
+        for key, trips in reversed(left.items()):
+            if key == next(iter(left)):
+                starts[key] = "pid"
+                continue
+            starts[key] = out.fresh(f"pid_{key}" if key in self.ranges.known else f"pid_{out.label(key)}")
+            count = str(trips) if isinstance(trips, int) else f"({out.place(trips, ())})"
+            out.line(f"{starts[key]} = pid % {count}")
+            out.line(f"pid = pid // {count}")
+        return starts
+
+    @staticmethod
+    def _grouped(out: TensorWriter, tile: str, rows: str, columns: str, high: int, wide: int) -> None:
+        """Numbers of a tile along rows and columns: programs that run at a time work on a few rows of tiles, so that what they read of
+        both operands stays in the cache."""
+        if high < GROUP:
+            out.line(f"{rows} = {tile} % {high}")
+            out.line(f"{columns} = {tile} // {high}")
+            return
+        out.constants["GROUP_M"] = Dim("group", GROUP, GROUP)
+        group, within = out.fresh("group"), out.fresh("within")
+        out.line(f"{group} = {tile} // (GROUP_M * {wide})")
+        out.line(f"{within} = {tile} % (GROUP_M * {wide})")
+        size = "GROUP_M"
+        if high % GROUP:
+            size = out.fresh("group_rows")
+            out.line(f"{size} = tl.minimum({high} - {group} * GROUP_M, GROUP_M)")
+        out.line(f"{rows} = {group} * GROUP_M + {within} % {size}")
+        out.line(f"{columns} = {within} // {size}")
 
 
 def _volume(shape: tuple[Extent, ...]) -> int | None:

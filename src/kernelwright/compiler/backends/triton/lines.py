@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from kernelwright.compiler.backends.triton.op_table import TYPE
 from kernelwright.compiler.lower.element_index import is_picked
-from kernelwright.compiler.lower.tile_programs.lines import Expr, Writer
-from kernelwright.sketch.index import Opaque, Poly, Ranges
+from kernelwright.compiler.lower.tile_programs.lines import Expr, Name, Writer
+from kernelwright.sketch.index import Atom, Opaque, Poly, Ranges, poly
 from kernelwright.sketch.nodes import DType
 
 
@@ -19,6 +19,9 @@ class TensorWriter(Writer):
         super().__init__(ranges, ("tl", "triton", "libdevice"))
         self.spread: dict[str, tuple[str, str, int]] = {}
         """Names whose positions are a program's number times a block, and those inside of it: number, block size, step."""
+        self.tiles: dict[str, tuple[str, int | None]] = {}
+        """Parallel loops: which part of the grid a program is, and the step."""
+        self._later: dict[str, str] = {}
 
     # ------------------------------------------------------------ expressions
 
@@ -27,7 +30,7 @@ class TensorWriter(Writer):
         if expr.atom:
             return expr
         name = self.fresh(hint)
-        self.line(f"{name} = {expr.text}", expr.level)
+        self.line(f"{name} = {unwrapped(expr.text)}", expr.level)
         return Expr(name, expr.dims, expr.dtype, expr.level)
 
     def shaped(self, expr: Expr, dims: tuple[str, ...]) -> str:
@@ -59,6 +62,69 @@ class TensorWriter(Writer):
 
     # ------------------------------------------------------------ positions
 
+    def later(self, stem: str, text: str) -> str:
+        """A name whose line is written when it is first used."""
+        name = self.fresh(stem)
+        self._later[name] = text
+        return name
+
+    def place(self, p: Poly, dims: tuple[str, ...]) -> str:
+        return super().place(self._joined(p), dims)
+
+    def _atom(self, atom: Atom, dims: tuple[str, ...]) -> str:
+        name = self.names.get(str(atom)) if not isinstance(atom, Opaque) else None
+        if name is not None:
+            self.needed(name.text)
+        return super()._atom(atom, dims)
+
+    def needed(self, name: str) -> None:
+        """Writes the line of a name that waits for its first use."""
+        if name in self._later:
+            self.line(f"{name} = {self._later.pop(name)}", 0)
+
+    def _joined(self, p: Poly) -> Poly:
+        """Where a program's tile begins and the places inside of it as one vector of positions: `offs_m`."""
+        terms = {monomial[0]: count for monomial, count in p.terms if len(monomial) == 1}
+        for var, (start, step) in self.tiles.items():
+            count = terms.get(var)
+            dim = next(
+                (d for d in terms if d in self.dims and count and terms[d] == count and not self.dims[str(d)].walk), None
+            )
+            if count is None or dim is None:
+                continue
+            name = f"{var}+{dim}"
+            if name not in self.names:
+                label, size = self.label(str(dim)), self.size(str(dim))
+                if step == self.dims[str(dim)].size:
+                    begin = f"{start} * {size}"
+                else:
+                    begin = self.names[var].text
+                    self.needed(begin)
+                text = self._free(str(dim)) or self.fresh(f"offs_{label}")
+                self.line(f"{text} = {begin} + tl.arange(0, {size})", 0)
+                self.names[name] = Name(text, (str(dim),), 0)
+            p = p + (poly(name) - poly(var) - poly(str(dim))) * count
+        return p
+
+    def _free(self, dim: str) -> str:
+        """The name of a dimension's own positions, if nothing needed them yet; they get another."""
+        name = self.names[dim]
+        if name.text not in self._later:
+            return ""
+        other = self.fresh(f"lanes_{self.label(dim)}")
+        self._later[other] = self._later.pop(name.text)
+        self.names[dim] = Name(other, name.dims, name.level)
+        return name.text
+
+    def label(self, dim: str) -> str:
+        """A dimension's letter: k for what is summed over, m, n … for the others."""
+        if dim not in self.labels:
+            letters = "k" if dim[:1] in "rk" else "mnpquvwxyz"
+            taken = set(self.labels.values())
+            free = next((letter for letter in letters if letter not in taken), "")
+            self.labels[dim] = free or next(f"{letters[0]}_{k}" for k in range(2, 99) if f"{letters[0]}_{k}" not in taken)
+        return self.labels[dim]
+
     def index(self, p: Poly) -> Expr:
         """A polynomial of positions as an integer expression."""
         key = ("index", p)
@@ -72,6 +138,7 @@ class TensorWriter(Writer):
     def address(self, pointer: str, offset: Poly, dims: tuple[str, ...]) -> str:
         """Pointers over these dimensions. What is the same for the whole block is added up first, as one number: the compiler for Ascend
         does not take a constant beside a stride of two otherwise."""
+        offset = self._joined(offset)
         same = Poly(tuple(term for term in offset.terms if not self.dims_of(Poly((term,)))))
         own = Poly(tuple(term for term in offset.terms if term not in same.terms))
         constant = dict(same.terms).get((), 0)
@@ -113,6 +180,18 @@ class TensorWriter(Writer):
                 return f"({left} + {lift * divisor}) % {divisor}"
             return f"({left} + {lift * divisor}) // {divisor} - {lift}"
         return f"_floor_{'div' if atom.op == '//' else 'mod'}({left}, {right})"
+
+
+def unwrapped(text: str) -> str:
+    """An expression without parentheses around the whole of it."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for place, letter in enumerate(text):
+        depth += (letter == "(") - (letter == ")")
+        if depth == 0 and place < len(text) - 1:
+            return text
+    return text[1:-1]
 
 
 def _signed(text: str) -> str:

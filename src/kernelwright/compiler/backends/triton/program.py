@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kernelwright.compiler.backends.triton import op_table
+from kernelwright.compiler.backends.triton.elements import Walk
 from kernelwright.compiler.backends.triton.registers import Registers
 from kernelwright.compiler.lower.element_index import Index, fitting, offset
 from kernelwright.compiler.lower.tile_programs.elements import Tile, index_at, undecided
@@ -36,19 +37,31 @@ class Program(Registers):
         name = self.out.fresh(effect.var)
         self.out.names[effect.var] = Name(name, (), self.out.depth)
         self.carry(effect.carried, tiles)
+        around, self.walk = self.walk, self._walked(effect) if copies == 1 else None
         self.block(effect.body)
         results = []
         for item, final in self.changed(effect):
             target = tiles[item.name].expr
             expr = self.of(final, fitting(final, index_at(tiles[item.name].axes)))
+            if expr.text == target.text:  # a product that was added in place
+                continue
             new = Expr(self.out.filled(expr, target.dims), target.dims, target.dtype, self.out.depth)
             results.append((target.text, self.out.named(new, f"{target.text}_next")))
         for text, result in results:
             self.out.line(f"{text} = {result.text}")
+        for line in self.walk.lines if self.walk is not None else ():
+            self.out.line(line)
+        self.walk = around
         self.forget()
         self.out.close(f"for {name} in {head}:")
         self.unrolled //= copies
         self.carry(effect.carried, tiles)
+
+    def _walked(self, effect: LoopEffect) -> Walk | None:
+        """The loop of a product, over which its operands' pointers may move."""
+        products = any(item.final is not None and item.final.op == "gemm" for item in effect.carried)
+        step = effect.step.constant
+        return Walk(effect.var, effect.start, step, self.out.depth) if products and step else None
 
     def _copies(self, effect: LoopEffect) -> int:
         """Trips of a short loop that decides how far loops inside it go (the phases of a transposed convolution): written out, those

@@ -32,13 +32,17 @@ STEPS = {"sum": "{0} + {1}", "prod": "{0} * {1}", "max": "maximum", "min": "mini
 class Registers(Elements):
     """Makes tiles in registers."""
 
+    in_place: dict[int, tuple[int, ...]]
+    """Products by the carried tile to which they are added."""
+
     def walks(self, dims: Sequence[str]) -> Callable[[], None]:
         """Opens a loop over each of these dimensions; the function that is returned closes them."""
         heads = []
         for name in dims:
             dim = self.out.dims[name]
-            text, size = self.out.label(name), self.out.size(name)
-            variable = self.out.fresh(f"{text}_start")
+            size = self.out.size(name)
+            variable = self.out.fresh(f"{self.out.label(name)}_start")
+            text = self.out.fresh(f"offs_{self.out.label(name)}")
             heads.append(f"for {variable} in range(0, {self.out.place(poly(dim.extent), ())}, {size}):")
             self.out.open()
             self.out.line(f"{text} = {variable} + tl.arange(0, {size})")
@@ -131,9 +135,10 @@ class Registers(Elements):
         *batch, rows, columns = axes
         dims = self.own(axes)
         dot = bool(rows and columns and inner) and a.dtype in DOT_TYPES and not self.lanes and all(batch)
-        start = self._filled_start(value, rest, axes, dims)
-        name = self.out.fresh(value.name or "product")
-        self.out.line(f"{name} = {start}")
+        name = start = self._filled_start(value, rest, axes, dims)
+        if not (rest and rest[0].id in self.in_place.get(value.id, ()) and start.isidentifier()):
+            name = self.out.fresh(value.name or "product")
+            self.out.line(f"{name} = {start}")
         walked = self.walks([inner] if inner and self.out.dims[inner].walk == "loop" else [])
         left = self._operand(a, (*batch, rows, inner), inner)
         right = self._operand(b, (*batch, inner, columns), inner)

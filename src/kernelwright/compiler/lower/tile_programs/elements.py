@@ -15,6 +15,7 @@ from kernelwright.compiler.lower.element_index import ElementIndex, Index, fitti
 from kernelwright.compiler.lower.tile_programs.lines import Expr, Name, Writer
 from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, plain
 from kernelwright.compiler.lower.tile_values import Value
+from kernelwright.core.dtypes import HALVES
 from kernelwright.core.errors import SketchError
 from kernelwright.sketch.index import Poly, Ranges, poly
 from kernelwright.sketch.nodes import DType
@@ -137,7 +138,7 @@ class TileElements(ElementIndex):
             p = self.integer(value, index)
             if p is not None:
                 return self.whole(p, value.dtype)
-        hint = value.name or "t"
+        hint = value.name or hint_of(value)
         match value.op:
             case "const":
                 return Expr(self.table.number(value.data, value.dtype), (), value.dtype, 0)
@@ -183,7 +184,7 @@ class TileElements(ElementIndex):
         """An operation of two values that is not known without computing it."""
         operands = [self.of(arg, fitting(arg, index)) for arg in value.args]
         text = self.table.binary(value.data, "{0}", "{1}", value.args[0].dtype)
-        return self.out.apply(text, operands, value.dtype, value.name or "t")
+        return self.out.apply(text, operands, value.dtype, value.name or hint_of(value))
 
     def _known(self, value: Value, index: Index) -> Expr | None:
         """A comparison of positions, or a conjunction of which one side is known."""
@@ -255,6 +256,19 @@ class TileElements(ElementIndex):
     def mask(self, conditions: Sequence[Poly], dims: tuple[str, ...]) -> str:
         """All conditions as one truth value."""
         return " & ".join(self.out.condition(p, dims) for p in dict.fromkeys(conditions))
+
+
+_HINTS = {
+    "add": "added", "sub": "less", "mul": "scaled", "div": "ratio", "maximum": "upper", "minimum": "lower", "neg": "negated",
+    "abs": "size",
+}  # fmt: skip
+
+
+def hint_of(value: Value) -> str:
+    """What to call a value that the sketch does not name: by what made it."""
+    if value.op in ("unary", "binary"):
+        return _HINTS.get(value.data, str(value.data))
+    return {"where": "chosen", "cast": "rounded" if value.dtype in HALVES else "wide", "bitcast": "bits"}.get(value.op, "t")
 
 
 def undecided(conditions: Sequence[Poly]) -> list[Poly]:

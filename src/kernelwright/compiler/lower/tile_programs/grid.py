@@ -7,7 +7,7 @@ innermost loops become lanes of a block where tiles are small.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from kernelwright.compiler.lower.liveness import names_bound
@@ -18,7 +18,7 @@ from kernelwright.compiler.lower.tile_programs.factors import multiplied_as_stor
 from kernelwright.compiler.lower.tile_programs.lines import Name, Writer
 from kernelwright.compiler.lower.tile_programs.plan import Dim, Extent, Plan, Survey, ceil_div, likely, plain
 from kernelwright.compiler.lower.tile_programs.survey import Surveyor
-from kernelwright.compiler.lower.tile_values import Block, LoopEffect, made_of
+from kernelwright.compiler.lower.tile_values import Block, LoopEffect, SpanAccess, StoreEffect, made_of
 from kernelwright.sketch import nodes
 from kernelwright.sketch.index import Poly, Ranges, combine, from_index, poly
 from kernelwright.target import Capabilities
@@ -202,6 +202,18 @@ class LaunchBuilder:
             found[loop.var] = count
             size *= count
         return found
+
+    def product_loops(self, factors: Mapping[str, Extent]) -> tuple[str, str] | None:
+        """The loops over rows and over columns of a product's tiles, where the two are the fastest of the grid."""
+        if len(factors) < 2 or not any(value.op == "gemm" for value in made_of(self.graph.used())):
+            return None
+        rows, columns = list(factors)[-2:]
+        for effect in self.graph.effects:
+            if isinstance(effect, StoreEffect):
+                spans = [axis.start.names for axis in effect.axes if isinstance(axis, SpanAccess)]
+                if len(spans) == 2 and rows in spans[0] - spans[1] and columns in spans[1] - spans[0]:
+                    return rows, columns
+        return None
 
     def used(self) -> tuple[str, ...]:
         mentioned = [node for node in walk(self.inner) if isinstance(node, nodes.Load | nodes.Store)]

@@ -1,10 +1,12 @@
 """Scaled dot-product attention with a running softmax: scores never leave the caches.
 
-The tiles are transposed: a column is a query. Scores are [positions, queries] = key @ query^T, the output is [value depth, queries]
+On cores with vectors the tiles are transposed: a column is a query.
+Scores are [positions, queries] = key @ query^T, the output is [value depth, queries]
 = value^T @ p. So the maximum and the sum of the softmax run down the columns (every lane its own query, no sums across lanes),
 keys and values are used as they lie in memory, and only the query tile is transposed, once.
 
   running   blocks of positions with a running maximum and sum (queries in tiles)
+  rows      the same with a row for each query, for blocks of threads: matrix units take scores and weights as they are
   decode    few queries: whole rows of scores, keys and values read once
 
 In: an AttentionProblem, loaders, the epilogue. Out: ScheduleCandidates.
@@ -37,6 +39,7 @@ from kernelwright.sketch.nodes import (
     Assign,
     Axis,
     Binary,
+    Cast,
     FromIndex,
     Full,
     Gemm,
@@ -78,7 +81,7 @@ def lower_attention(
         return [ScheduleCandidate((Kernel(names.fresh("attention"), ()),))]
     family = _Attention(problem, load_q, load_k, load_v, load_mask, finish, names, machine)
     few = isinstance(problem.queries, int) and problem.queries <= FEW
-    return [family.decode() if few and (machine.vectors or isinstance(problem.positions, int)) else family.running()]
+    return [family.best(few)]
 
 
 class _Attention:
@@ -130,6 +133,68 @@ class _Attention:
         p = self.p
         return p.dtype.size * (wide * p.depth + tall * (p.depth + p.value_depth))
 
+    def best(self, few: bool) -> ScheduleCandidate:
+        """The schedule that suits the number of queries and what runs them."""
+        if few and (self.machine.vectors or isinstance(self.exact.positions, int)):
+            return self.decode()
+        return self.running() if self.machine.vectors else self.rows()
+
+    # ------------------------------------------------------------ rows of queries
+
+    def rows(self) -> ScheduleCandidate:
+        """Tiles of queries in parallel, rows of scores: each walks over blocks of positions and rescales what it has when the maximum
+        grows. Weights are rounded to what the values are, so that both are multiplied on matrix units."""
+        p = self.p
+        tasks = math.prod(p.batch) * p.heads
+        narrow = p.operand.torch_name in self.machine.matrix_dtypes
+        wide = 128 if narrow and tasks * ceil_div(p.queries, 128) >= 2 * self.machine.units and p.value_depth <= 128 else 64
+        if not isinstance(self.exact.queries, Size):
+            wide = block(p.queries, wide, 16)
+            while tasks * ceil_div(p.queries, wide) < 2 * self.machine.units and smaller(p.queries, wide, 16, 16) < wide:
+                wide = smaller(p.queries, wide, 16, 16)
+        tall = 64 if isinstance(self.exact.positions, Size) else block(p.positions, 64, 16)
+        while self._staged(wide, tall) > self.machine.staged_bytes:
+            if (fewer := smaller(p.positions, tall, 16, 16)) == tall:
+                break
+            tall = fewer
+        q, j = self.names.fresh("q"), self.names.fresh("j")
+        body: list[Statement] = []
+        query = self.let(body, "query")(self.load_q((*self.where, at(self.head), span(q, wide), span(0, p.depth))))
+        top = self.let(body, "top")(Full(ints(wide, 1), -INFINITY, p.dtype))
+        total = self.let(body, "total")(Full(ints(wide, 1), 0.0, p.dtype))
+        acc = self.let(body, "acc")(accumulator(p.dtype, wide, p.value_depth))
+        step: list[Statement] = []
+        key = self.let(step, "key")(self.load_k((*self.where, self.kv, span(j, tall), span(0, p.depth))))
+        product = self.let(step, "product")(Gemm(query, Permute(key, (1, 0))))
+        score = self.let(step, "score")(Binary("mul", product, Number(p.factor)))
+        score = self.masked(step, score, q, wide, j, tall, rows=True)
+        higher = self.let(step, "higher")(Binary("maximum", top, Reduce("max", score, (1,))))
+        base = higher
+        if p.masked:  # a query that has met nothing but -inf yet: keep -inf - -inf out of the exponent
+            base = self.let(step, "base")(Where(Binary("eq", higher, Number(-INFINITY)), Number(0.0), higher))
+        fade = self.let(step, "fade")(Unary("exp", Binary("sub", top, base)))
+        weight = self.let(step, "weight")(Unary("exp", Binary("sub", score, base)))
+        step.append(Assign(total.name, Binary("add", Binary("mul", total, fade), Reduce("sum", weight, (1,)))))
+        value = self.load_v((*self.where, self.kv, span(j, tall), span(0, p.value_depth)))
+        rounded: Tile = Cast(Cast(weight, p.operand), p.dtype) if narrow else weight
+        step.append(Assign(acc.name, Gemm(rounded, value, Binary("mul", acc, fade))))
+        step.append(Assign(top.name, higher))
+        stop: Index = op("min", self.exact.positions, add(q, wide)) if p.causal else add(self.exact.positions, 0)
+        body.append(loop("range", j, 0, stop, tall, step))
+        divisor: Tile = total
+        if p.masked or isinstance(self.exact.positions, Size):  # nothing but -inf, or nothing at all: torch's answer is 0
+            divisor = Where(Binary("eq", total, Number(0.0)), Number(1.0), total)
+        out = self.let(body, "out_tile")(Binary("div", acc, divisor))
+        body += self.finish(out, (*self.where, at(self.head), span(q, wide), span(0, p.value_depth)))
+        nest: list[Statement] = [loop("parallel", q, 0, self.exact.queries, wide, body)]
+        units = "matrix units" if narrow else "no matrix units"
+        note = (
+            f"attention ({p.operand}, {units}): {wide} queries meet {tall} positions at a time, {self._staged(wide, tall) >> 10} KiB of "
+            f"{self.machine.staged_bytes >> 10} near a unit; {tasks * ceil_div(p.queries, wide)} tasks for {self.machine.units} units"
+        )
+        kernel = Kernel(self.names.fresh("attention"), tuple(self.around(nest)))
+        return ScheduleCandidate((kernel,), (), (), self.cost(0.6), (note,))
+
     # ------------------------------------------------------------ running softmax
 
     def running(self) -> ScheduleCandidate:
@@ -140,13 +205,7 @@ class _Attention:
         while tasks * ceil_div(p.queries, wide) < 2 * self.machine.units and smaller(p.queries, wide, 16, 16) < wide:
             wide = smaller(p.queries, wide, 16, 16)
         ideal = 64 if p.causal else 128
-        tall = (
-            ideal // 6 * 6 if isinstance(self.exact.positions, Size) and self.machine.vectors else block(p.positions, ideal, 6)
-        )
-        while not self.machine.vectors and self._staged(wide, tall) > self.machine.staged_bytes:
-            if (fewer := smaller(p.positions, tall, 16, 16)) == tall:
-                break
-            tall = fewer
+        tall = ideal // 6 * 6 if isinstance(self.exact.positions, Size) else block(p.positions, ideal, 6)
         q, j = self.names.fresh("q"), self.names.fresh("j")
         body: list[Statement] = []
         query = self.load_q((*self.where, at(self.head), span(q, wide), span(0, p.depth)))
@@ -183,16 +242,18 @@ class _Attention:
         kernel = Kernel(self.names.fresh("attention"), tuple(self.around(nest)))
         return ScheduleCandidate((kernel,), (), (), self.cost(0.6), (note,))
 
-    def masked(self, step: list[Statement], score: Var, q: str, wide: int, j: str, tall: int) -> Var:
-        """Scores [positions, queries] with the mask added and what must not be seen set to -inf."""
+    def masked(
+        self, step: list[Statement], score: Var, q: str, wide: int, j: str, tall: int, *, rows: bool = False
+    ) -> Var:  # fmt: skip
+        """Scores [positions, queries], or transposed with `rows`, with the mask added and what must not be seen set to -inf."""
         p = self.p
         if self.load_mask is not None and p.masked:
             mask = self.load_mask((*self.where, at(self.head), span(q, wide), span(j, tall)))
-            score = self.let(step, "score")(Binary("add", score, Permute(mask, (1, 0))))
+            score = self.let(step, "score")(Binary("add", score, mask if rows else Permute(mask, (1, 0))))
         allowed: Tile | None = None
-        position = Unsqueeze(Binary("add", Iota(nodes.Int(tall)), FromIndex(nodes.Sym(j))), 1)
+        position = Unsqueeze(Binary("add", Iota(nodes.Int(tall)), FromIndex(nodes.Sym(j))), 0 if rows else 1)
         if p.causal:
-            queries = Unsqueeze(Binary("add", Iota(nodes.Int(wide)), FromIndex(nodes.Sym(q))), 0)
+            queries = Unsqueeze(Binary("add", Iota(nodes.Int(wide)), FromIndex(nodes.Sym(q))), 1 if rows else 0)
             allowed = Binary("le", position, queries)
         positions = self.exact.positions
         if isinstance(positions, Size) or positions % tall:

@@ -56,6 +56,7 @@ def lower_contraction(builder: SketchBuilder, contraction: v.Contraction, end: v
     else:
         assert isinstance(problem, AttentionProblem)
         mask = loaders[3] if len(loaders) > 3 else None
+        problem = replace(problem, operand=max((x.dtype for x in contraction.operands[:3]), key=lambda dtype: dtype.size))
         pieces = lower_attention(problem, loaders[0], loaders[1], loaders[2], mask, finish, builder.names, machine)
     key = repr(problem)
     piece = pieces[min(builder.choices.get(key, 0), len(pieces) - 1)]
