@@ -31,7 +31,7 @@ from kernelwright.run.journal import Journal
 from kernelwright.run.memo import Memory
 from kernelwright.run.observer import Observer
 
-KERNELS = Path(__file__).parents[1] / "tests" / "lift"
+KERNELS = Path(__file__).parents[1] / "tests" / "compiler" / "lift"
 FOLDERS = {"triton": "triton", "tilelang": "tilelang", "cuda_c": "cuda"}
 TO = ("cpp", "cuda_c")
 

@@ -53,3 +53,10 @@ def test_a_file_that_does_not_parse_is_refused_at_its_line(tmp_path: Path, capsy
     path.write_text(SOFTMAX.replace("out = torch.empty_like(x)", "out = torch.empty_like(x"))
     assert main.run(["explain", str(path), "--inputs", "f32[6,50]"]) == 2
     assert "broken.py:14: this is not Python" in capsys.readouterr().err
+
+
+def test_a_kernel_of_ours_is_told_by_its_sketch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "ours.py"
+    path.write_text('SKETCH = """\nsketch("double")\nreturns("y")\n"""\n')
+    assert main.run(["explain", str(path)]) == 0
+    assert capsys.readouterr().out == 'sketch("double")\nreturns("y")\n'

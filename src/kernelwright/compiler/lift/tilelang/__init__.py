@@ -14,13 +14,14 @@ from typing import Any
 
 from kernelwright.compiler.lift.launches import Launch, Seen
 from kernelwright.compiler.lift.program import Program
+from kernelwright.core.errors import CannotLift
 
 EXECUTES = False
 """Whether launches are run while they are recorded."""
 
 
 def install(tracer: Any, target: Mapping[str, Any]) -> None:
-    """Before the file is loaded, and before the sandbox closes: calls of kernels go to `put`."""
+    """Before the file is loaded, and before the sandbox closes: calls of kernels go to `tracer`."""
     os.environ["TILELANG_ENABLE_IR_SPAN"] = "1"  # statements know their lines
     from kernelwright.compiler.lift import compose  # noqa: F401
     from kernelwright.compiler.lift.tilelang import reader, record  # noqa: F401
@@ -35,6 +36,13 @@ def context(*, calling: bool) -> Any:
     from kernelwright.compiler.offdevice.redirect import Redirect
 
     return Redirect(calling=calling)
+
+
+def follower(seen: Seen) -> Any:
+    """What tells of each launch what it writes: nothing yet."""
+    raise CannotLift(
+        "TileLang is read by its text, which leaves a sketch and no formulas: kernelwright migrate writes it", path=seen.path
+    )
 
 
 def lifted(seen: Seen) -> Any:
