@@ -53,12 +53,12 @@ _refill, _turned = refill, Turned.from_message
 class Contender:
     """One loaded kernel and what is kept between requests."""
 
-    def __init__(self, stages: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, runtimes: Mapping[str, Any] | None = None) -> None:
         self.model: Any = None
         self.stopwatch = Stopwatch(self.call)
         self.held: list[Any] = []
         self.around: Any = _nothing
-        self.stages = stages or {}
+        self.runtimes = runtimes or {}
         self.runtime: Any = None
         """The module that makes a language run without its device (`OffDeviceRuntime` in compiler/language.py)."""
 
@@ -67,10 +67,10 @@ class Contender:
         judge's own Python."""
         if self.runtime is None and self.around is _nothing:
             return self.model(*inputs)
-        with self.around, self._scene(calling=True):
+        with self.around, self._context(calling=True):
             return self.model(*inputs)
 
-    def _scene(self, *, calling: bool) -> Any:
+    def _context(self, *, calling: bool) -> Any:
         return _nothing if self.runtime is None else self.runtime.context(calling=calling)
 
     def answer(self, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
@@ -104,7 +104,7 @@ class Contender:
             told = {"operators": sorted(operators)[:200], "copied": seen.copied, "compiler": compiled}
             return {"ok": True, **told, "launches": launched}, []
         if op == "compile_for":
-            with self._scene(calling=False):
+            with self._context(calling=False):
                 figures = dict(self.runtime.compile_for(message["target"]))
             return {"ok": True, **figures, "notes": list(self.runtime.notes())[:20]}, []
         raise ValueError(f"unknown request {op!r}")
@@ -116,15 +116,15 @@ class Contender:
         if message.get("device"):
             self.stopwatch = DeviceStopwatch(self.call, str(message["device"]))
         if message.get("runtime"):
-            self.runtime = self.stages[message["runtime"]]
+            self.runtime = self.runtimes[message["runtime"]]
             self.runtime.install(message["target"])
-        with self._scene(calling=False):
+        with self._context(calling=False):
             module = _run_file(message["source"])
         kind = getattr(module, message["class"], None)
         if kind is None:
             raise NoSuchClass(f"the kernel file defines no class {message['class']}")
         torch.manual_seed(int(message["seed"]))
-        with _no_grad(), self._scene(calling=False):
+        with _no_grad(), self._context(calling=False):
             self.model = kind(*args, **kwargs)
         if hasattr(self.model, "eval"):
             self.model.eval()

@@ -60,7 +60,7 @@ class Judge:
         self.times = times or Times()
         self.confined = confined
         self.server = judge_server(self.threads, confined=confined)
-        self._stages: dict[str, ForkServer] = {}
+        self._off_device: dict[str, ForkServer] = {}
         self._expectations = Expectations(self.threads)
         self.exclusive = Exclusive()
         self._baselines = Baselines(self.server, self.threads, self.exclusive, kept=tasks_at_once + 1)
@@ -76,7 +76,7 @@ class Judge:
     def close(self) -> None:
         """End every process that belongs to this judge."""
         self.server.close()
-        for server in self._stages.values():
+        for server in self._off_device.values():
             server.close()
         if self._streams:
             self._streams.close()
@@ -209,18 +209,18 @@ class Judge:
 
     def session(self, task: Task, kernel: Kernel, setting: offdevice.Setting | None = None) -> Session:
         """A conversation about one kernel, for whoever wants less than a verdict; a context manager."""
-        return Session(self._template_for(setting), task, kernel, self.threads, self.times, self.exclusive, setting)
+        return Session(self._server_for(setting), task, kernel, self.threads, self.times, self.exclusive, setting)
 
     def _setting(self, dsl: str, target: str) -> offdevice.Setting | None:
         return offdevice.setting(dsl, target)
 
-    def _template_for(self, setting: offdevice.Setting | None) -> ForkServer:
+    def _server_for(self, setting: offdevice.Setting | None) -> ForkServer:
         """The process that workers are forked from. A language without its device has one of its own, in which its runtime is
         imported: an interpreter must not be in the process of a kernel that is timed."""
         if setting is None or setting.device:
             return self.server
-        stage = judge_server(self.threads, preload=(setting.runtime,), confined=self.confined)
-        return self._stages.setdefault(setting.runtime, stage)
+        server = judge_server(self.threads, preload=(setting.runtime,), confined=self.confined)
+        return self._off_device.setdefault(setting.runtime, server)
 
     def _task_flags(self, session: Session) -> tuple[str, ...]:
         """What the task cannot tell, found once per task."""

@@ -328,3 +328,17 @@ def test_roundings_are_no_fault_where_the_truth_is_zero_because_terms_cancel() -
 
     assert judge(made, fused) is None
     assert status(judge(made, lambda x: fused(x) + 1e-4)) == "wrong_values"
+
+
+def test_the_least_work_counts_what_algebra_saves_and_what_fused_layers_hide() -> None:
+    window = referee("return self.conv(x)", "torch.randn(1, 4, 12, 12)", init="self.conv = nn.Conv2d(4, 4, 3, padding=1)").facts
+    assert window["least_flops"] == window["flops"] / 4
+    strided = referee("return self.conv(x)", "torch.randn(1, 4, 12, 12)", init="self.conv = nn.Conv2d(4, 4, 3, stride=2)").facts
+    assert strided["least_flops"] == strided["flops"]
+    product = Referee(task("return x @ x", "torch.randn(1024, 1024)")).facts
+    assert product["least_flops"] == 0.875 * product["flops"]
+    layer = "self.layer = nn.TransformerEncoderLayer(32, 2, 64, batch_first=True)"
+    encoder = referee("return self.layer(x)", "torch.randn(2, 8, 32)", init=layer).facts
+    assert encoder["flops"] > 2 * 16 * (4 * 32 * 32 + 2 * 32 * 64)
+    recurrent = referee("return self.rnn(x)[0]", "torch.randn(5, 3, 16)", init="self.rnn = nn.LSTM(16, 8)").facts
+    assert recurrent["flops"] == 2 * 5 * 3 * 4 * 8 * (16 + 8)

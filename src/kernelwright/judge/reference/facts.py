@@ -52,6 +52,7 @@ def first_run(reference: Reference, seed: int, workloads: list[list[Any]]) -> tu
         "output_bytes": _bytes([tensor for _, tensor in outputs]),
         "parameter_bytes": _bytes(list(state.values())),
         "flops": work.flops,
+        "least_flops": round(work.least_flops),
         "longest_reduction": work.reach,
         "operators": sorted(work.operators),
         "dtype": str(floats[0].dtype).removeprefix("torch.") if floats else "int64",

@@ -90,7 +90,7 @@ class Difference:
 
 class Yardstick:
     """The bound for one output of one trial. Most honest kernels need only the cheap terms, so the costly ones (torch's own
-    error pooled, fp64 runs under noise) are added runtime by runtime, while something is still beyond; the last runtime decides.
+    error pooled, fp64 runs under noise) are added level by level, while something is still beyond; the last level decides.
     Works piece by piece in cache: an output of 16 million elements is compared in a fraction of a second."""
 
     def __init__(
@@ -120,19 +120,19 @@ class Yardstick:
 
     def _judged(self, got: Any, enough: int | None) -> Difference:
         wrong = torch.zeros(got.shape, dtype=torch.bool)
-        worst, limit, runtime, found = 0.0, 0.0, 0, 0
+        worst, limit, level, found = 0.0, 0.0, 0, 0
         for piece in pieces(got.shape):
             if self._near(got[piece], self.own[piece]):
                 continue
             own, truth, mine = self.own[piece].double(), self.truth[piece].double(), got[piece].double()
             error = (mine - truth).abs_()
-            bound = self._bound(piece, truth, runtime)
+            bound = self._bound(piece, truth, level)
             bad = ~(error <= bound)  # NaN is never within a bound
             if not self._ordinary:
                 bad &= ~self._rightly_odd(mine, own, truth)
-            while bool(bad.any()) and runtime < 2:
-                runtime += 1
-                bound += self._level(runtime).at(piece, truth)
+            while bool(bad.any()) and level < 2:
+                level += 1
+                bound += self._level(level).at(piece, truth)
                 bad &= ~(error <= bound)
             if bool(bad.any()):
                 wrong[piece] = bad
@@ -152,17 +152,17 @@ class Yardstick:
         return bool(((mine - own).abs_() <= own.abs().mul_(NEAR * unit(self.dtype))).all())
 
     def bound(self) -> Any:
-        """The whole bound of the last runtime as one tensor; for tests and tables, `judge` never needs it."""
+        """The whole bound of the last level as one tensor; for tests and tables, `judge` never needs it."""
         result = torch.empty(self.truth.shape, dtype=torch.float64)
         for piece in pieces(result.shape):
             result[piece] = self._bound(piece, self.truth[piece].double(), 2)
         return result
 
-    def _bound(self, piece: Piece, truth: Any, runtime: int) -> Any:
+    def _bound(self, piece: Piece, truth: Any, level: int) -> Any:
         size = truth.abs() if self._ordinary else torch.where(torch.isfinite(truth), truth, 0.0).abs_()
         bound = size.mul_(self._share).add_(self._smallest)
         bound += SCALED * accumulation_unit(self.dtype) * self._scales().at(piece)
-        for number in range(1, runtime + 1):
+        for number in range(1, level + 1):
             bound += self._level(number).at(piece, truth)
         return bound
 
@@ -171,13 +171,13 @@ class Yardstick:
             self._scale = Lines(self.truth, smallest=True)
         return self._scale
 
-    def _level(self, runtime: int) -> Level:
-        if self._lender is not None and runtime not in self._levels:
-            self._levels[runtime] = self._lender._level(runtime).lent(self._scales())
-        if runtime not in self._levels:
-            others = [self.own] if runtime == 1 else [real(item) for item in self._noisy()]
-            self._levels[runtime] = Level(self.truth, others, self._scales(), SAFETY_LOW if self.low else SAFETY)
-        return self._levels[runtime]
+    def _level(self, level: int) -> Level:
+        if self._lender is not None and level not in self._levels:
+            self._levels[level] = self._lender._level(level).lent(self._scales())
+        if level not in self._levels:
+            others = [self.own] if level == 1 else [real(item) for item in self._noisy()]
+            self._levels[level] = Level(self.truth, others, self._scales(), SAFETY_LOW if self.low else SAFETY)
+        return self._levels[level]
 
     @staticmethod
     def _rightly_odd(got: Any, own: Any, truth: Any) -> Any:

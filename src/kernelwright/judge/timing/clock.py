@@ -8,7 +8,7 @@ How a measurement goes (parent side; imports no torch):
 3. processes       the rounds are shared by several fresh processes of candidate and eager where that is affordable, since where a
                    process's memory lies moves some kernels by 2x; `again` gives the next ones;
 4. rounds          the referee draws fresh inputs; eager, eager again (A/A), torch.compile and the candidate run the same block
-                   in shuffled order, each while the others are stopped (contender.py); then memory shows what it gives now (streams.py);
+                   in shuffled order, each while the others are stopped (contender.py); then memory shows what it gives now (bandwidth.py);
 5. verification    in rounds and for calls chosen at random afterwards, the candidate's timed outputs go back to the referee;
 6. suspicion       what the candidate's blocks give away beside eager's (suspicion.py);
 7. result          medians, bootstrap interval of the paired ratio, A/A noise (statistics.py).

@@ -33,7 +33,7 @@ STAGES = ((2, 1.25), (3, 1.08), (5, 1.0))
 AGAIN = ((7, 1.0),)
 FINAL = ((12, 1.0),)
 LAP = ((6, 1.0),)
-"""Rounds of each runtime, and how much slower than the fastest a kernel may be to be measured in the next."""
+"""Rounds of each stage, and how much slower than the fastest a kernel may be to be measured in the next."""
 BUILDS = 2
 
 

@@ -1,9 +1,10 @@
 """What the hardware allows: bytes and operations of a task and the target's sheet in, the floor in seconds out.
 
 Two floors, for two purposes:
-- `roofline`: what a perfect kernel of the reference's own work would need, from *measured* bandwidth (that of the same rounds,
-  streams.py) and peak. It is shown, as `roofline_ms` and `roofline_fraction`. A kernel may beat it honestly: a data set that stays in
-  cache, or algebra that saves operations (the product that is only summed afterwards, Winograd, a triangular operand).
+- `roofline`: what a perfect kernel of the reference's work would need, from *measured* bandwidth (that of the same rounds, bandwidth.py)
+  and peak. Products count with the operations that are left when algebra saves what it is known to save in practice (Winograd, Strassen:
+  `saved` in reference.py). It is shown, as `roofline_ms` and `roofline_fraction`. A kernel may still beat it honestly: a data set that
+  stays in cache, or work that this task does not need (a product that is only summed afterwards, a triangular operand).
 - `impossible_seconds`: below this no machine like this one can have produced the output at all. It counts only the bytes that
   must be written, at three times the measured bandwidth: inputs may be read in part (a lookup), and honest algebra removes
   operations, so neither is held against a kernel. A time below it is `cheating`.
@@ -37,7 +38,10 @@ class Work:
         """From the referee's description of the task; what it does not know counts as nothing."""
         read = int(facts.get("input_bytes") or 0) + int(facts.get("parameter_bytes") or 0)
         return cls(
-            read, int(facts.get("output_bytes") or 0), int(facts.get("flops") or 0), str(facts.get("dtype") or "float32")
+            read,
+            int(facts.get("output_bytes") or 0),
+            int(facts.get("least_flops") or facts.get("flops") or 0),
+            str(facts.get("dtype") or "float32"),
         )
 
 

@@ -1,0 +1,50 @@
+# task: relu_large
+# track: pure
+# timing: yes
+"""A plain loop on 64 MB, timed in several processes."""
+
+import ctypes
+import hashlib
+import os
+import subprocess
+import tempfile
+
+import torch
+from torch import nn
+
+
+def build(source, *flags):
+    """Compile C++ to a shared object in the folder for temporary files, once for each source."""
+    name = os.path.join(tempfile.gettempdir(), "gallery_" + hashlib.sha256((source + repr(flags)).encode()).hexdigest()[:16])
+    if not os.path.exists(name + ".so"):
+        with open(name + ".cpp", "w") as file:
+            file.write(source)
+        command = ["g++", "-O3", "-march=native", "-fopenmp", "-shared", "-fPIC", *flags, name + ".cpp", "-o", name + ".part"]
+        subprocess.run(command, check=True, capture_output=True, text=True)
+        os.replace(name + ".part", name + ".so")
+    return ctypes.CDLL(name + ".so")
+
+
+def pointer(tensor):
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+def size(value):
+    return ctypes.c_long(value)
+
+
+SOURCE = r"""
+extern "C" void relu(const float* x, float* y, long n) {
+    #pragma omp parallel for
+    for (long i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : x[i];
+}
+"""
+LIBRARY = build(SOURCE)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        x = x.contiguous()
+        y = torch.empty(x.shape)
+        LIBRARY.relu(pointer(x), pointer(y), size(x.numel()))
+        return y
