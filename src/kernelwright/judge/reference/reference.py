@@ -177,9 +177,8 @@ def saved(name: str, args: Any) -> float:
     if "convolution" in name and len(args) > 6:
         window, stride = args[1].shape[2:], list(args[3])
         steps = stride * (len(window) // len(stride))
-        return math.prod(
-            (WINOGRAD + r - 1) / (WINOGRAD * r) for r, step in zip(window, steps, strict=False) if step == 1 and r > 1
-        )
+        left = [(WINOGRAD + r - 1) / (WINOGRAD * r) for r, step in zip(window, steps, strict=False) if step == 1 and r > 1]
+        return float(math.prod(left))
     sizes = [tensor.shape[-2:] for tensor in args if isinstance(tensor, torch.Tensor) and tensor.dim() >= 2]
     if name.rsplit(".", 1)[-1] in ("mm", "bmm", "addmm", "baddbmm") and len(sizes) >= 2:
         least = min(*sizes[-2], *sizes[-1])
