@@ -7,7 +7,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _OFFERED = {
-    **dict.fromkeys(("explain", "export", "optimize", "use", "wait"), "kernelwright.api"),
+    **dict.fromkeys(("explain", "export", "optimize", "record_shapes", "use", "wait"), "kernelwright.api"),
     "simulated": "kernelwright.compiler.backends.triton.simulated",
 }
 """What the package offers to a program, and where it is; imported when first used."""

@@ -113,6 +113,9 @@ FAST: dict[str, tuple[nn.Module, Sequence[torch.Tensor], str]] = {
     "strided_convolution": (nn.Conv2d(4, 8, 3, stride=2, padding=1), [r(2, 4, 12, 14)], "n.hw"),
 }
 SLOW: dict[str, tuple[nn.Module, Sequence[torch.Tensor], str]] = {
+    "few_columns": (nn.Sequential(nn.Linear(40, 1), nn.GELU()), [r(6, 40)], "n."),
+    "few_rows": (Of(lambda x, y: x @ y.T), [r(2, 40), r(6, 40)], ".,n."),
+    "one_column": (Of(lambda x, y: x.T @ y), [r(40, 6), r(40, 1)], ".n,"),
     "relu": (Of(lambda x: torch.relu(x) + 1), [r(6, 20)], "nm"),
     "bias": (Of(lambda x, y: torch.relu(x) + y), [r(6, 20), r(20)], "nm,m"),
     "softmax_across": (nn.Softmax(0), [r(6, 20)], "nm"),

@@ -14,6 +14,7 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 9. `overlay`    `use`: one operator of torch on a kernel, by shape and dtype
 10. `networks/`   `kernelwright bench networks`
 11. `packages/`  a kernel for people who have no Kernelwright: torch operator, wheel, hub layout, C
+12. `shapes`     which shapes a running program calls with, recorded for `tune --shapes`
 
 Nothing of torch's global state changes, and every refusal ends with eager.
 """
@@ -32,6 +33,7 @@ _OFFERED = {
     "Explanation": "explanation",
     "wait": "backend",
     "export": "packages",
+    "record_shapes": "shapes",
 }
 """name → file of this folder; imported when first asked for, because they need torch."""
 

@@ -32,6 +32,13 @@ def tune_command(
     record: options.Record = None,
     track: options.Track = "pure",
     dynamic: options.Dynamic = None,
+    shapes: Annotated[
+        str | None,
+        typer.Option(
+            help='Variants for the sizes that occur, and a table that chooses among them: "512,768; 64,768*10" (how often), or a file of '
+            "kernelwright.record_shapes()."
+        ),
+    ] = None,
     out: options.Out = None,
     no_compile: options.NoCompile = False,
     as_json: options.AsJson = False,
@@ -41,12 +48,13 @@ def tune_command(
     from kernelwright import suites
     from kernelwright.cli.generate import report
     from kernelwright.cli.progress import watching
-    from kernelwright.compiler.language import language
+    from kernelwright.compiler.language import HasVariants, language
     from kernelwright.core import effort as efforts
     from kernelwright.core.errors import ConfigError
     from kernelwright.core.job import JobSpec
     from kernelwright.core.kernel import Kernel
     from kernelwright.core.plugins import DEFAULT_LANGUAGE
+    from kernelwright.core.task.shape_counts import shapes_text
     from kernelwright.jobs.start import start
     from kernelwright.judge import offdevice
 
@@ -55,7 +63,9 @@ def tune_command(
     )
     kernel = Kernel.from_path(what, dsl=dsl) if task is not None or _is_kernel(what) else None
     chosen = dsl or (kernel.dsl if kernel is not None else DEFAULT_LANGUAGE)
-    language(chosen)
+    coder = language(chosen)
+    if shapes is not None and not isinstance(coder, HasVariants):
+        raise ConfigError(f"--shapes makes variants for several sizes, which {chosen} kernel files do not hold yet")
     if not offdevice.timed(chosen):
         raise ConfigError(f"{chosen} kernels are tuned on their device, which this machine does not have")
     job = JobSpec(
@@ -65,6 +75,7 @@ def tune_command(
         compile_contender=not no_compile,
         kernel=kernel,
         tune_seconds=efforts.seconds(budget),
+        shapes=shapes_text(shapes) if shapes is not None else "",
         models=models,
         out=str(out) if out else None,
         store=store,

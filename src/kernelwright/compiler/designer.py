@@ -58,9 +58,10 @@ def design_task(
     track: str = "pure",
     effort: str = "quick",
     dynamic: Dynamic | None = None,
+    example: Sequence[Any] | None = None,
 ) -> list[Design]:
     """Designs for a task: its module at its own inputs. A task with several shapes gets a sketch for each of them in `shapes`; one with
-    sizes that vary (its own, or `dynamic`) a design for all of them."""
+    sizes that vary (its own, or `dynamic`) a design for all of them, chosen by the `example` (inputs at the examples of `dynamic`)."""
     from kernelwright.core.task.dynamic_probe import dynamic_of
     from kernelwright.core.task.load import load_task
 
@@ -68,6 +69,7 @@ def design_task(
     model = loaded.construct(0)
     first, *others = loaded.draw(0)
     dynamic = dynamic or dynamic_of(loaded, task.dynamic)
+    first = list(example) if example is not None else first
     drawn = _drawn(model, loaded)
     designs = design_module(model, first, capabilities=capabilities, track=track, effort=effort, drawn=drawn, dynamic=dynamic)
     if dynamic:

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from kernelwright.core import plugins
 from kernelwright.core.errors import ConfigError
+from kernelwright.core.size_choice import SizeTable
 from kernelwright.core.tools import Tool
 from kernelwright.core.verdict import Execution
 from kernelwright.sketch.nodes import Sketch
@@ -152,6 +153,24 @@ class HasCodegenOptions(Protocol):
         options: Mapping[str, int],
     ) -> str:
         """As `Language.lower`, in the way that the options say."""
+
+
+@runtime_checkable
+class HasVariants(Protocol):
+    """A language whose kernel files may hold several variants for the same dynamic sizes and a table that chooses among them."""
+
+    def lower(
+        self,
+        sketch: Sketch,
+        *,
+        state: State = (),
+        shapes: Sequence[Sketch] = (),
+        capabilities: Capabilities | None = None,
+        table: SizeTable | None = None,
+    ) -> str:
+        """As `Language.lower`; with a `table`, `sketch` and `shapes` are its variants 0, 1, …"""
+
+    variants: bool
 
 
 class OffDeviceRuntime(Protocol):

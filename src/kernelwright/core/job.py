@@ -79,6 +79,8 @@ class JobSpec:
     source: Source | None = None
     tune_seconds: float = 0.0
     """For the search, beside what the effort allows it."""
+    shapes: str = ""
+    """The sizes for which variants are sought, and how often they occur (core/task/shape_counts.py)."""
     models: ModelChoice = field(default_factory=ModelChoice)
     out: str | None = None
     store: str = ""
@@ -138,6 +140,7 @@ class JobSpec:
             "record": self.models.record,
             "knowledge": self.models.knowledge,
             "tune_seconds": self.tune_seconds,
+            **({"shapes": self.shapes} if self.shapes else {}),
             "kernel": self.kernel.source if self.kernel is not None else "",
         }
 

@@ -107,6 +107,11 @@ def _tuned(
     from the designer's own designs, and from what models proposed."""
     job = bench.job
     given = (best.sketch,) if job.kernel is not None and best.sketch else ()
+    if job.shapes and best.verdict.ok:
+        from kernelwright.search.size_variants import tune_sizes
+
+        by_size = tune_sizes(bench, journal, folder, observer, best)
+        return by_size.attempt, by_size.ended, by_size.path
     if not (job.search_seconds and job.timing and best.verdict.timing is not None):
         return best, "", ()
     from kernelwright.search.tune import tune

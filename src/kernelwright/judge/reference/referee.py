@@ -201,15 +201,22 @@ class Referee:
         chosen = self.sizes.timed(self.trials) if self.sizes is not None else []
         return [self.trials.index(trial) for trial in chosen]
 
-    def at_sizes(self, number: int | None) -> dict[str, Any]:
-        """Draw timed inputs at a trial's sizes from now on, or at the task's own again; what the clock has to know of a call there."""
-        trial = None if number is None else self.trials[number]
+    def at_sizes(self, which: int | dict[str, int] | None) -> dict[str, Any]:
+        """Draw timed inputs at a trial's sizes from now on, at sizes by name, or at the task's own again; what the clock has to know of a
+        call there."""
+        trial = self._sized(which) if isinstance(which, dict) else None if which is None else self.trials[which]
         self._timed, self._timed_trial = [], trial
         if trial is None:
             self._fresh = self._own
             return self.facts
         self._fresh = FreshData(lambda one: dataclasses.replace(trial, seed=one, distribution="own").draw(self.reference))
         return size_facts(self.reference, self.facts, trial.draw(self.reference))
+
+    def _sized(self, sizes: dict[str, int]) -> Trial:
+        if self.reference.dynamic is None:
+            raise TaskError(self.loaded.task.path, "its sizes are fixed, so nothing can be timed at others")
+        place = self.reference.dynamic.said(sizes)
+        return Trial(self.secret % (1 << 48), sizes=tuple(sizes.items()), place=place)
 
     def draw(self, trial: int) -> tuple[list[Any], Turned | None]:
         """The inputs of a planned trial, or a block and how to make them of it. Its answer is computed with them, and waits: to draw a

@@ -9,7 +9,7 @@ Requests, by `op`:
 - `plan`         {budget_s}                           → {trials: [{label, distribution, workload, seed, strided}], reference, learnt}
 - `draw`         {trial}                              → {header, turned} and the inputs as a bundle, or a block of them (turned.py)
 - `check`        {trial, header, after_header?, part?}, fds → {finding}: null, or status, reason, mismatch
-- `at_sizes`     {trial | null}                       → {facts} of that trial's sizes, at which timed inputs are drawn from now on
+- `at_sizes`     {trial | null} or {sizes}            → {facts} of that trial's sizes, at which timed inputs are drawn from now on
 - `flags`        {}                                   → {flags}: what the task cannot tell
 - `draw_timed`   {calls, seed}                        → {header} and a bundle with a list of input sets, all fresh
 - `check_repeated` {calls, header, probe_header, after_header?}, fds → {finding} for a block of calls on the same inputs
@@ -131,7 +131,7 @@ class _Service:
         return {"ok": True, **told, "varying": described(referee.reference.dynamic, referee.sizes)}, []
 
     def at_sizes(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
-        return {"ok": True, "facts": referee.at_sizes(message.get("trial"))}, []
+        return {"ok": True, "facts": referee.at_sizes(message.get("sizes") or message.get("trial"))}, []
 
     def draw(self, referee: Referee, message: Message, fds: list[int]) -> tuple[Message, list[int]]:
         trial = int(message["trial"])

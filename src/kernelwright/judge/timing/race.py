@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from kernelwright.core.kernel import Kernel
 from kernelwright.core.task import Task
@@ -57,15 +58,22 @@ class Race:
 
     def __enter__(self) -> Self:
         self._host.open()
-        facts = self._host.facts
-        work = Work.from_facts(facts)
-        eager = float(facts.get("eager_seconds") or 1e-3)
-        self._calls = plan_blocks(eager, work.read_bytes + work.written_bytes, Target.host().last_level_cache).calls
-        self._timeout = 60 + 100 * eager
+        self._plan(self._host.facts)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._host.__exit__()
+
+    def at(self, sizes: Mapping[str, int]) -> None:
+        """Race at these sizes from now on, for a task whose sizes vary."""
+        reply, _ = self._host.ask_referee({"op": "at_sizes", "sizes": dict(sizes)})
+        self._plan(reply["facts"])
+
+    def _plan(self, facts: dict[str, Any]) -> None:
+        work = Work.from_facts(facts)
+        eager = float(facts.get("eager_seconds") or 1e-3)
+        self._calls = plan_blocks(eager, work.read_bytes + work.written_bytes, Target.host().last_level_cache).calls
+        self._timeout = 60 + 100 * eager
 
     def race(self, kernels: list[str], stages: tuple[tuple[int, float], ...] = STAGES) -> list[Place]:
         """All of them against each other, in the order given."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kernelwright.compiler.language import Language, State
+from kernelwright.core.size_choice import SizeTable
 from kernelwright.core.tools import Tool, program
 from kernelwright.sketch.nodes import Sketch
 from kernelwright.target import Capabilities
@@ -30,6 +31,7 @@ class Cpp(Language):
     sign = r"load_inline|cpp_extension|extern \"C\"|g\+\+|clang\+\+|ctypes\.CDLL"
     precedence = 4  # files of other languages name a compiler, too
     skills = Path(__file__).parent / "skills"
+    variants = True
 
     def lower(
         self,
@@ -39,11 +41,12 @@ class Cpp(Language):
         shapes: Sequence[Sketch] = (),
         capabilities: Capabilities | None = None,
         options: Mapping[str, int] = NO_OPTIONS,
+        table: SizeTable | None = None,
     ) -> str:
         """One Python file with the sketch, the C++ source, a loader and `ModelNew`."""
         from kernelwright.compiler.backends.cpp.emit import lower
 
-        return lower(sketch, state=state, shapes=shapes, options=options)
+        return lower(sketch, state=state, shapes=shapes, options=options, table=table)
 
     def options(self, kernel: str) -> dict[str, tuple[int, tuple[int, ...]]]:
         """What `lower` could have done another way in this kernel: name → (default, values worth trying)."""

@@ -9,6 +9,7 @@ from kernelwright.compiler.backends.cpp.codegen_options import CodegenOptions
 from kernelwright.compiler.language import State
 from kernelwright.compiler.lower.module_file import compiled
 from kernelwright.compiler.lower.module_file.compiled import Program
+from kernelwright.core.size_choice import SizeTable
 
 FLAGS = [
     "-march=native", "-fopenmp", "-shared", "-fPIC", "-std=c++20", "-fno-math-errno", "-fno-trapping-math", "-fno-tree-pre", "-w",
@@ -34,14 +35,14 @@ _COMPILE = """
 """
 
 
-def render(programs: Sequence[Program], state: State, options: CodegenOptions) -> str:
+def render(programs: Sequence[Program], state: State, options: CodegenOptions, table: SizeTable | None = None) -> str:
     """The text of the kernel file."""
     build = compiled.loader(
         doc="Compiles a source once for each source, compiler and CPU; the result is kept in a cache folder.",
         prepare=_PREPARE, folder="kernelwright-cpp", ending="cpp", compile=_COMPILE, language="C++",
     )  # fmt: skip
     loader = f"\nFLAGS = {build_flags([program.built.text for program in programs], options)!r}\n\n{build}"
-    return compiled.render(programs, state, loader=loader, needs="g++", options=options.changed)
+    return compiled.render(programs, state, loader=loader, needs="g++", options=options.changed, table=table)
 
 
 def build_flags(sources: Sequence[str], options: CodegenOptions) -> list[str]:

@@ -14,8 +14,10 @@ from typing import Any
 from kernelwright.compiler.language import State, constructor
 from kernelwright.compiler.lower.c_family.source import Entry, Source
 from kernelwright.compiler.lower.module_file import forward
+from kernelwright.compiler.lower.module_file.size_table import arguments, chooser
 from kernelwright.compiler.lower.module_file.state import DECLARE, FLATTEN, HEAD, docstring, entries, suffix
 from kernelwright.compiler.lower.module_file.values import input_shapes
+from kernelwright.core.size_choice import SizeTable
 from kernelwright.sketch import nodes
 
 _NESTED = """
@@ -52,6 +54,16 @@ _CHOOSE = """
         if program is None:
             raise ValueError(f"this kernel was made for inputs of the shapes {{list(self._programs)}}, not {{shapes}}")
         return program.forward(*args, **kwargs)
+"""
+
+_CHOOSE_BY_SIZE = """
+    def forward(self, *args, **kwargs):
+        flat = _flatten((args, kwargs), []) if kwargs or any([type(a) in _NESTED for a in args]) else args
+        try:
+            number = _choose({sizes})
+        except (AttributeError, IndexError):
+            number = 0  # it says what does not fit
+        return self._programs[number].forward(*args, **kwargs)
 """
 
 
@@ -100,9 +112,11 @@ def render(
     needs: str,
     options: Mapping[str, int] | None = None,
     device: str = "",
+    table: SizeTable | None = None,
 ) -> str:
     """The text of the kernel file. `options` are put down where they differ from the defaults; `device` is where new tensors lie, if
-    not in the host's memory."""
+    not in the host's memory. Several programs are for several shapes of inputs; with a `table` each of them is for all sizes, and the
+    table chooses."""
     place = f', device="{device}"' if device else ""
     parts = [
         docstring(programs[0].sketch, needs),
@@ -117,6 +131,8 @@ def render(
     if len(programs) == 1:
         return "\n".join([*parts, _single(programs[0], declared, place)])
     variants = [_variant(program, number, place) for number, program in enumerate(programs)]
+    if table is not None:
+        return "\n".join([*parts, _CHOICE, *variants, chooser(table), _chooser_by_size(programs, declared, table)])
     return "\n".join([*parts, _CHOICE, *variants, _chooser(programs, declared)])
 
 
@@ -159,14 +175,27 @@ def _variant(program: Program, number: int, device: str) -> str:
     )
 
 
-def _chooser(programs: Sequence[Program], declared: list[str]) -> str:
-    shapes = [input_shapes(program.sketch) for program in programs]
-    positions = sorted(set.intersection(*(set(each) for each in shapes)))
+def _chooser_by_size(programs: Sequence[Program], declared: list[str], table: SizeTable) -> str:
+    kept, lines = _shared(programs)
+    lines = [*HEAD, *declared, *lines, "        self._programs = ["]
+    lines += [f"            _Shape{number}(self, kept[{own}])," for number, own in enumerate(kept)]
+    return "\n".join([*lines, "        ]"]) + "\n" + _CHOOSE_BY_SIZE.format(sizes=arguments(table, programs[0].sketch))
+
+
+def _shared(programs: Sequence[Program]) -> tuple[list[int], list[str]]:
+    """Which of the things that are made once each program has, and the line that makes room for them."""
     numbers: dict[Any, int] = {}
     prepared = [forward.preparation(program.sketch, numbers) for program in programs]
     distinct = list(dict.fromkeys(prepared))
-    lines = [*HEAD, *declared, f"        kept = [_Kept() for _ in range({len(distinct)})]", "        self._programs = {"]
+    return [distinct.index(each) for each in prepared], [f"        kept = [_Kept() for _ in range({len(distinct)})]"]
+
+
+def _chooser(programs: Sequence[Program], declared: list[str]) -> str:
+    shapes = [input_shapes(program.sketch) for program in programs]
+    positions = sorted(set.intersection(*(set(each) for each in shapes)))
+    kept, lines = _shared(programs)
+    lines = [*HEAD, *declared, *lines, "        self._programs = {"]
     for number, each in enumerate(shapes):
-        shape, own = tuple(each[position] for position in positions), distinct.index(prepared[number])
-        lines.append(f"            {shape}: _Shape{number}(self, kept[{own}]),")
+        shape = tuple(each[position] for position in positions)
+        lines.append(f"            {shape}: _Shape{number}(self, kept[{kept[number]}]),")
     return "\n".join([*lines, "        }"]) + "\n" + _CHOOSE.format(positions=positions)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 from kernelwright.compiler.lower.c_family.source import Entry, Source
@@ -48,7 +49,8 @@ def preparation(sketch: nodes.Sketch, numbers: dict[Any, int]) -> tuple[Any, ...
             roles = [(tensors[name].role, made.get(name, tensors[name].source)) for name in names]
             given = [values.get(tensors[name].source) for name in names if tensors[name].role == "constant"]
             found.append((structure, tuple(roles), tuple(given)))
-    return tuple(found), sketch.sizes, sketch.tunables
+    sizes = tuple(replace(size, value=0) if size.dynamic else size for size in sketch.sizes)  # the example is no part of it
+    return tuple(found), sizes, sketch.tunables
 
 
 def _made_once(sketch: nodes.Sketch) -> dict[str, str]:

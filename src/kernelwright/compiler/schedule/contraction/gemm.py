@@ -106,12 +106,17 @@ class _Gemm:
     def pieces(self) -> list[ScheduleCandidate]:
         p = self.p
         found: list[ScheduleCandidate] = []
-        plain = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0 and not self.varies
-        if plain and p.m <= FEW:
+        m_varies, n_varies, k_varies = (isinstance(extent, Size) for extent in (self.exact.m, self.exact.n, self.exact.k))
+        full = p.a_shape == p.b_shape == p.out_shape == "full" and p.k > 0
+        plain, thin = (
+            full and not self.varies,
+            full and not k_varies,
+        )  # few rows may meet any number of columns, and the reverse
+        if thin and p.m <= FEW and not m_varies:
             found.append(self.dots() if p.b_inner == "k" and not self.turns_b else self.streamed_rows())
-        elif plain and p.n <= FEW and p.a_inner == "k":
+        elif thin and p.n <= FEW and not n_varies and p.a_inner == "k":
             found.append(self.columns())
-        elif plain and p.n == 1:
+        elif thin and p.n == 1 and not n_varies:
             found.append(self.streamed_columns())
         if not self.machine.vectors:
             if p.k and not self.varies and min(p.m, p.n) > FEW and (best := block_tiles.choose(p, self.machine)).parts > 1:
@@ -401,7 +406,7 @@ class _Gemm:
         b, b_name = self.bound(load_b((*where, span(k, deep), span(j, wide))), "b_tile")
         inner = loop("range", k, 0, p.k, deep, [a, b, Assign(acc.name, Gemm(a_name, b_name, acc))])
         body = [start, inner, *self.finish(acc, (*where, span(0, p.m), span(j, wide)))]
-        nest = loop("parallel", j, 0, p.n, wide, body)
+        nest = loop("parallel", j, 0, self.exact.n, wide, body)
         return ScheduleCandidate(
             (*first, Kernel(self.names.fresh("gemv"), tuple(self.batched([nest], batch)))), tensors, (), self.cost(0.4)
         )
@@ -417,7 +422,7 @@ class _Gemm:
         total, total_name = self.bound(Reduce("sum", Binary("mul", transposed, nodes.Unsqueeze(a_name, 0)), (1,)), "total")
         out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
         body = [a, total, out, *self.finish(out_name, (*where, at(i), span(j, wide)))]
-        nest = loop("parallel", j, 0, p.n, wide, [loop("range", i, 0, p.m, 1, body)])
+        nest = loop("parallel", j, 0, self.exact.n, wide, [loop("range", i, 0, p.m, 1, body)])
         return ScheduleCandidate(
             (Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3)
         )
@@ -433,7 +438,7 @@ class _Gemm:
         total, total_name = self.bound(Reduce("sum", Binary("mul", rows, nodes.Unsqueeze(b_name, 0)), (1,)), "total")
         out, out_name = self.bound(nodes.Squeeze(total_name, 1), "dot")
         body = [b, total, out, *self.finish(out_name, (*where, span(i, tall), at(j)))]
-        nest = loop("parallel", i, 0, p.m, tall, [loop("range", j, 0, p.n, 1, body)])
+        nest = loop("parallel", i, 0, self.exact.m, tall, [loop("range", j, 0, p.n, 1, body)])
         return ScheduleCandidate(
             (Kernel(self.names.fresh("dots"), tuple(self.batched([nest], batch))),), (), (), self.cost(0.3)
         )
