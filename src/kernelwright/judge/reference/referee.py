@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from kernelwright.core.errors import TaskError
 from kernelwright.core.task import Task, tree
 from kernelwright.core.task.dynamic_probe import dynamic_of
 from kernelwright.core.task.footprint import Footprint, available_bytes
