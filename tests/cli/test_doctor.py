@@ -46,11 +46,13 @@ def test_a_missing_package_comes_with_the_command_that_adds_it(monkeypatch: pyte
     assert adds["tilelang", "interpreter"] == ""
 
 
-def test_the_emulator_needs_a_compiler_and_can_do_without_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    there(monkeypatch, {"g++": "g++ 12.2.0"}, {})
-    row = next(row for row in doctor.ways([]) if row.way == "emulator")
-    assert row.state == "ready"
-    assert row.detail == "g++ 12.2.0; no nvcc, so nothing is compiled for targets"
+def test_what_is_executed_as_compiled_needs_its_compilers(monkeypatch: pytest.MonkeyPatch) -> None:
+    there(monkeypatch, {"g++": "g++ 12.2.0"}, {"triton": "3.9", "tilelang": "0.1"})
+    rows = {row.language: row for row in doctor.ways([]) if row.way == "emulator"}
+    assert rows["triton"].state == "ready"
+    for name in ("cuda_c", "tilelang"):
+        assert rows[name].state == "missing"
+        assert "pip install 'kernelwright[cuda]'" in rows[name].add
 
 
 def test_what_ascend_lacks_is_told_with_what_it_is_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

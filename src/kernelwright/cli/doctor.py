@@ -111,8 +111,10 @@ def ways_of(found: Language, gpus: list[str]) -> list[Way]:
     else:
         gpu = gpus[0] if gpus else "no GPU found"
         rows.append(on_device(found.name, has, f"{gpu}; {detail}", add))
-        has, detail, add = told(found.needs_off_device())
-        rows.append(Way(found.name, found.execution, "ready" if has else "missing", detail, add))
+        here = "emulator" if found.fallback else found.execution
+        for way, needs in ((here, found.needs_off_device()), *([(found.fallback, found.needs())] if found.fallback else [])):
+            has, detail, add = told(needs)
+            rows.append(Way(found.name, way, "ready" if has else "missing", detail, add))
     for way, needs in found.further_ways():
         has, detail, add = told(needs)
         rows.append(Way(found.name, way, "ready" if has else "missing", detail, add))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from kernelwright.compiler.offdevice.cuda_api import properties
-from kernelwright.compiler.offdevice.nvcc import NVCC
+from kernelwright.compiler.offdevice.nvcc import ADD, NVCC
 from kernelwright.core.errors import GpuError, ToolMissing
 from kernelwright.gpu.host import runtime_library
 from kernelwright.gpu.host.images import NEWEST
@@ -32,7 +32,7 @@ _Popen = subprocess.Popen
 def toolkit() -> Path:
     """The folder of the toolkit whose nvcc is used."""
     if NVCC is None:
-        raise ToolMissing("nvcc", "compiling CUDA programs", "install the CUDA toolkit")
+        raise ToolMissing("nvcc", "compiling CUDA programs", ADD)
     return Path(NVCC).resolve().parent.parent
 
 

@@ -13,6 +13,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from kernelwright.core import tools
 from kernelwright.core.errors import GpuError
 
 
@@ -26,8 +27,17 @@ def find_nvcc() -> str | None:
 
 
 NVCC = find_nvcc()
+ADD = "install the CUDA toolkit, or: pip install 'kernelwright[cuda]'"
+"""How to get one, in every sentence that misses it."""
 SECONDS = 240.0
 _Popen = subprocess.Popen
+
+
+def compiler() -> tools.Tool:
+    """The compiler, for `doctor`: one on the PATH by its name, another with its place."""
+    found = tools.program("nvcc", add=ADD)
+    version = tools.program_version(NVCC) if NVCC and not found.found else None
+    return tools.Tool("nvcc", version, ADD) if version else found
 
 
 @dataclass(frozen=True)

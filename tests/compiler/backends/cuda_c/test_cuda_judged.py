@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.compiler.backends.cuda_c import builds
+from kernelwright.core.errors import GpuError
 from kernelwright.core.task import Task
 from kernelwright.judge import Judge, Status, Verdict
 
@@ -152,3 +154,9 @@ def test_a_product_by_cublas_is_a_librarys(judge: Judge) -> None:
     allowed = judge.verify(task, kernel, target="a100", budget_s=0.2, timing=False, track="hybrid")
     assert allowed.status is Status.correct, allowed.reason
     assert allowed.library_calls == ("cublas::cublasSgemm",)
+
+
+def test_without_nvcc_the_reason_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(builds, "_device", None)
+    with pytest.raises(GpuError, match=r"pip install 'kernelwright\[cuda\]'"):
+        builds.build([Path("kernel.cu")], Path("kernel.so"))

@@ -34,7 +34,9 @@ class CudaC(Language):
 
     def needs(self) -> Sequence[Tool]:
         """CUDA's compiler."""
-        return (program("nvcc", add="install the CUDA toolkit, or: pip install 'kernelwright[cuda]'"),)
+        from kernelwright.compiler.offdevice import nvcc
+
+        return (nvcc.compiler(),)
 
     @property
     def reads(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Any
 from kernelwright.compiler.language import CompileFailed
 from kernelwright.compiler.offdevice import cuda_build
 from kernelwright.compiler.offdevice.cuda_names import plain_name
-from kernelwright.compiler.offdevice.nvcc import NVCC, assemble, first_error, read_ptxas, run
+from kernelwright.compiler.offdevice.nvcc import ADD, NVCC, assemble, first_error, read_ptxas, run
 from kernelwright.gpu.host import Launch
 
 SECONDS = 240.0
@@ -27,7 +27,7 @@ def compile_launches(
 ) -> dict[str, Any]:
     """Figures of every launch; CompileFailed with the compiler's first error."""
     if NVCC is None:
-        return {"compiler": "nvcc is missing: install the CUDA toolkit to compile for the target", "kernels": []}
+        return {"compiler": f"nvcc is missing: {ADD}", "kernels": []}
     arch = re.sub(r"\D", "", str(target.get("arch", "")))
     if str(target.get("kind")) != "cuda" or not arch:
         raise CompileFailed(f"CUDA-C is not compiled for {target.get('title') or target.get('name')}: it is no NVIDIA GPU")

@@ -21,7 +21,7 @@ import torch
 
 from kernelwright.compiler.backends.cuda_c import host_api
 from kernelwright.compiler.offdevice import cuda_build
-from kernelwright.compiler.offdevice.nvcc import NVCC
+from kernelwright.compiler.offdevice.nvcc import ADD, NVCC
 from kernelwright.compiler.offdevice.redirect import on_device
 from kernelwright.core.errors import GpuError
 from kernelwright.gpu.build import keep_kernels_in, runtime_folder
@@ -67,7 +67,7 @@ def install(target: Mapping[str, Any], device: Device | None = None) -> None:
 def device() -> Device:
     """The device of this process."""
     if _device is None:
-        raise GpuError("there is no nvcc: install the CUDA toolkit, or pip install 'kernelwright[cuda]'")
+        raise GpuError(f"there is no nvcc, which compiles CUDA-C: {ADD}")
     return _device
 
 

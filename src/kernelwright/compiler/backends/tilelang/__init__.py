@@ -59,8 +59,9 @@ class TileLang(Language):
 
     def needs_off_device(self) -> Sequence[Tool]:
         """nvcc compiles what TileLang writes, and what it makes of it becomes a program for this processor."""
-        nvcc = program("nvcc", add="install the CUDA toolkit, or: pip install 'kernelwright[cuda]'")
-        return (*self.needs(), nvcc, program("g++", add="apt-get install g++"))
+        from kernelwright.compiler.offdevice import nvcc
+
+        return (*self.needs(), nvcc.compiler(), program("g++", add="apt-get install g++"))
 
 
 LANGUAGE = TileLang()

@@ -18,7 +18,7 @@ from tilelang import tvm
 
 from kernelwright.compiler.backends.tilelang.launch import RECORD, Launched
 from kernelwright.compiler.language import CompileFailed
-from kernelwright.compiler.offdevice.nvcc import NVCC, assemble, first_error, read_ptxas
+from kernelwright.compiler.offdevice.nvcc import ADD, NVCC, assemble, first_error, read_ptxas
 from kernelwright.core.errors import GpuError
 
 SECONDS = 240.0
@@ -52,7 +52,7 @@ def compile_launches(target: Mapping[str, Any]) -> dict[str, Any]:
         parts.append(source)
         flags |= dict.fromkeys(launch.flags)
     if NVCC is None:
-        return {"compiler": f"{version}; nvcc is missing: install the CUDA toolkit to compile its code", "kernels": []}
+        return {"compiler": f"{version}; nvcc is missing: {ADD}", "kernels": []}
     figures = _compiled("\n".join(parts), arch, tuple(flags)) if parts else {}
     return {"compiler": f"{version} and nvcc", "kernels": [_kernel(*each, figures) for each in wanted]}
 

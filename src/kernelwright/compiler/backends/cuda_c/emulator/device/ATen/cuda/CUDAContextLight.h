@@ -1,2 +1,0 @@
-#pragma once
-#include "../../torch/kw_torch.h"
