@@ -105,9 +105,14 @@ class Attention(nn.Module):
         return self.out(mixed.transpose(1, 2).reshape(batch, length, -1)) + x
 
 
+def centred(x: torch.Tensor) -> torch.Tensor:
+    return x - x.mean(-1, keepdim=True)
+
+
 r = torch.randn
 FAST: dict[str, tuple[nn.Module, Sequence[torch.Tensor], str]] = {
     "softmax": (nn.Softmax(-1), [r(6, 20)], "nm"),
+    "centred_padding": (Of(lambda x: centred(F.pad(x * x.square().sum(-1, keepdim=True), (1, 2)))), [r(6, 20)], "nm"),
     "linear_relu": (nn.Sequential(nn.Linear(20, 12), nn.ReLU()), [r(6, 20)], "n."),
     "attention": (Attention(), [r(2, 12, 16)], "nt."),
     "strided_convolution": (nn.Conv2d(4, 8, 3, stride=2, padding=1), [r(2, 4, 12, 14)], "n.hw"),

@@ -253,8 +253,8 @@ class Writer:
         for number, axis in enumerate(reversed(axes)):
             extent = to_c(nest.shape[axis])
             last = number == len(axes) - 1
-            lines.append(f"const {self.position} {nest.vars[axis]} = {rest if last else f'{rest} % {extent}'};")
-            rest = f"({rest} / {extent})"
+            lines.append(f"const {self.position} {nest.vars[axis]} = {rest if last else f'{rest} % ({extent})'};")
+            rest = f"({rest} / ({extent}))"
         return lines
 
     def kernel(

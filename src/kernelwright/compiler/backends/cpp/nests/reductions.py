@@ -92,7 +92,7 @@ def _lane_loops(nest: LoopNest, inner: Loop, lanes: int, variants: dict[bool, li
     if lanes == 1:
         nest.out += [f"for (int64_t {var} = 0; {var} < {extent}; ++{var}) {{", *tail, "}", "}"]
         return
-    whole = f"{extent} / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
+    whole = f"({extent}) / {lanes} * {lanes}" if inner.extent.constant is None else str(inner.extent.constant // lanes * lanes)
     nest.out.append(f"for (int64_t block = 0; block < {whole}; block += {lanes}) {{")
     nest.out += fetches(nest, inner, "block", str(lanes))
     body = [

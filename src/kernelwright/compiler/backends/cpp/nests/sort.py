@@ -42,8 +42,8 @@ def argsort(scheduler: Scheduler, value: Value) -> None:
     pointer = f"&{source.name}" if source.scalar else f"{source.name} + {to_c(Elements.offset_in(source, zero))}"
     target = f"&{storage.name}" if storage.scalar else f"{storage.name} + {to_c(Elements.offset_in(storage, zero))}"
     out += [f"const auto* from = {pointer};", f"int64_t* to = {target};"]
-    extent, step = value.shape[axis], to_c(_stride(storage, axis))
-    element = c_expressions.load(f"from[k * {to_c(_stride(source, axis))}]", x.dtype)
+    extent, step = value.shape[axis], f"({to_c(_stride(storage, axis))})"
+    element = c_expressions.load(f"from[k * ({to_c(_stride(source, axis))})]", x.dtype)
     wide = x.dtype in (DType.f64, DType.i64) or extent.constant is None or extent.constant >= 2**31
     wanted = _wanted(scheduler, value, axis)
     cost = 40
