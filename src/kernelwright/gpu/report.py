@@ -23,6 +23,7 @@ KINDS = {
     14: "bad_map",
     15: "block_ended",
     16: "unfinished_product",
+    17: "lane_race",
 }
 _SENTENCES = {
     "out_of_bounds": "accesses memory outside of all allocations",
@@ -40,6 +41,7 @@ _SENTENCES = {
     "missing_lanes": "names lanes that do not come to this instruction",
     "bad_map": "copies a tile by a tensor map that was not made, has another rank or an interleaved layout",
     "block_ended": "accesses shared memory of a block of its cluster that has ended",
+    "lane_race": "stores another value to a place than a lane beside it does",
     "unfinished_product": "uses a register of a product on matrix units that has not been waited for",
 }
 

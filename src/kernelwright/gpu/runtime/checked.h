@@ -480,8 +480,27 @@ static uint32_t global_access(Warp* w, uint32_t mask, uint32_t site, int size, c
 
 static uint32_t check_global(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return global_access(w, mask, site, size, at, write ? WRITE : READ); }
 static uint32_t check_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return shared_access(w, mask, site, size, at, write ? WRITE : READ); }
+// Lanes of one store that put different values into one place: which of them stays is nobody's choice.
+static void lanes_apart(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, const uint64_t* at, const void* data) {
+    uint64_t taken = 0;
+    int step = bytes == 1 ? 2 : bytes;
+    for (uint32_t m = mask; m; m &= m - 1) {
+        int i = __builtin_ctz(m);
+        uint64_t bit = 1ull << (at[i] / (uint64_t)(bytes * n) & 63);
+        if (taken & bit)
+            for (uint32_t before = mask & ((1u << i) - 1); before; before &= before - 1) {
+                int j = __builtin_ctz(before);
+                if (at[j] != at[i]) continue;
+                for (int k = 0; k < n; k++)
+                    if (memcmp((const uint8_t*)data + (k * 32 + i) * step, (const uint8_t*)data + (k * 32 + j) * step, (size_t)bytes))
+                        return kw_fault(w, F_LANE_RACE, site, i, at[i] - (uint64_t)w->shared, (uint64_t)j);
+            }
+        taken |= bit;
+    }
+}
 static uint32_t check_stored(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, const uint64_t* at, const void* data) {
     BlockChecks* c = checks_of(w);
+    if (mask && !is_row(at, bytes * n)) lanes_apart(w, mask, site, bytes, n, at, data);
     c->stored = {data, bytes, n};
     mask = shared_access(w, mask, site, bytes * n, at, WRITE);
     c->stored.data = nullptr;

@@ -387,16 +387,29 @@ class Emitter:
 
     def _jump(self, n: int, block: BasicBlock, target: int, condition: str) -> None:
         if block.divergent or self.blocks[target].divergent:
-            back = f"if (--w->fuel < 0) {{ w->spun = {target + 1}; return STOP_YIELD; }} " if target <= n else ""
+            back = (
+                f"if (--w->fuel < 0) {{ {self._here(block)}w->spun = {target + 1}; return STOP_YIELD; }} "
+                if target <= n
+                else ""
+            )
             self.put(f"{condition}{{ kw_go(R.flow, {target}, m); {back}goto next; }}")
         else:
-            back = f"if (--w->fuel < 0) {{ kw_go(R.flow, {target}, m); return STOP_YIELD; }} " if target <= n else ""
+            back = (
+                f"if (--w->fuel < 0) {{ {self._here(block)}kw_go(R.flow, {target}, m); return STOP_YIELD; }} "
+                if target <= n
+                else ""
+            )
             self.put(f"{condition}{{ {back}goto B{target}; }}")
+
+    def _here(self, block: BasicBlock) -> str:
+        """Where a warp is that has spun for long: what a wait without end is told by."""
+        i = block.terminator or next((i for i in reversed(block.instructions) if i.location), None)
+        return f"w->site = {self.site(i)}; " if i is not None else ""
 
     def _back(self, n: int, target: int, mask: str) -> None:
         if target <= n:
             self.put(
-                f"if (--w->fuel < 0) {{ w->spun = {target + 1}; kw_go(R.flow, {target}, {mask}); "
+                f"if (--w->fuel < 0) {{ {self._here(self.blocks[n])}w->spun = {target + 1}; kw_go(R.flow, {target}, {mask}); "
                 f"kw_go(R.flow, {self.blocks[n].successors[1]}, m & ~({mask})); return STOP_YIELD; }}"
             )
 
