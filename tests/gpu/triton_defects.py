@@ -33,12 +33,11 @@ def summed(x, o, n, D: tl.constexpr, B: tl.constexpr):
 
 @triton.jit
 def turned(x, o, n, D: tl.constexpr, B: tl.constexpr):
-    r, c = tl.program_id(0) * B + tl.arange(0, B), tl.arange(0, B)
+    r, c = tl.program_id(0) * (B // 4 if D == 2 else B) + tl.arange(0, B), tl.arange(0, B)
     m = (r[:, None] < n) & (c[None, :] < n)
     v = tl.load(x + r[:, None] * n + c[None, :], mask=m)
     stride = n + 1 if D == 1 else n
-    column = c * 0 if D == 2 else r
-    tl.store(o + c[None, :] * stride + column[:, None], v, mask=m)  # @turned1 @turned2
+    tl.store(o + c[None, :] * stride + r[:, None], v, mask=m)  # @turned1 @turned2
 
 
 DEFECTS = [
