@@ -11,13 +11,14 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelwright.core.tools import package_version, program_version, told
+from kernelwright.core.tools import Tool, package_version, program_version, told
 
 if TYPE_CHECKING:
     from kernelwright.compiler.language import Language
@@ -111,10 +112,12 @@ def ways_of(found: Language, gpus: list[str]) -> list[Way]:
     else:
         gpu = gpus[0] if gpus else "no GPU found"
         rows.append(on_device(found.name, has, f"{gpu}; {detail}", add))
-        here = "emulator" if found.fallback else found.execution
-        for way, needs in ((here, found.needs_off_device()), *([(found.fallback, found.needs())] if found.fallback else [])):
+        here: list[tuple[str, Sequence[Tool]]] = [(found.execution, found.needs_off_device())]
+        if found.fallback:
+            here = [("emulator", found.needs_off_device()), (found.fallback, found.needs())]
+        for name, needs in here:
             has, detail, add = told(needs)
-            rows.append(Way(found.name, way, "ready" if has else "missing", detail, add))
+            rows.append(Way(found.name, name, "ready" if has else "missing", detail, add))
     for way, needs in found.further_ways():
         has, detail, add = told(needs)
         rows.append(Way(found.name, way, "ready" if has else "missing", detail, add))

@@ -1,4 +1,4 @@
-"""The CUDA-C coder: every example of docs/sketch.md, lowered and run by the emulator, gives what the sketch's interpreter gives."""
+"""The CUDA-C coder: every example of docs/sketch.md, lowered and executed as compiled, gives what the sketch's interpreter gives."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _tensors(sketch: nodes.Sketch) -> dict[str, torch.Tensor]:
 
 
 def _run(sketch: nodes.Sketch, folder: Path) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """Outputs by the emulator, and by the interpreter."""
+    """Outputs as compiled, and by the interpreter."""
     built = kernel.source(sketch)
     tensors = _tensors(sketch)
     given = {t.name: tensors[t.name].clone() for t in sketch.tensors if t.role in ("input", "param")}
