@@ -89,7 +89,7 @@ class Memory(threading.Thread):
         self.done = threading.Event()
 
     def run(self) -> None:
-        while not self.done.wait(0.05):
+        while not self.done.wait(0.25):
             family = family_of(os.getpid())
             self.peak = max(self.peak, family_bytes(family))
             now = {pid: seconds for pid in family if (seconds := processor_seconds(pid)) is not None}
