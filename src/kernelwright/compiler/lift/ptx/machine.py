@@ -229,7 +229,8 @@ class Machine:
     def _both(self, prepared: Prepared, block: Block, lanes: Any) -> Any:
         """Both ways of a branch on data, up to where they meet."""
         if self.depth >= DEEPEST:
-            raise Refused(0, "how long a loop runs depends on data")
+            location = block.instructions[-1].location if block.instructions else None
+            raise Refused(location.outermost.line if location is not None else 0, "how long a loop runs depends on data")
         meet, condition, outer = prepared.meets[block.number], self.condition, self.predicate
         before = dict(self.frame.registers)
         sides: list[dict[str, Held]] = []
