@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -95,6 +96,7 @@ x = next(t for t in given if t.dim() == 2)
 w, b = [t for t in given if t.dim() == 1]
 want = torch.nn.functional.layer_norm(x, (24,), w, b) + torch.arange(24)
 assert torch.allclose(result[0], want, atol=1e-4), (result[0] - want).abs().max()
+assert "torch._dynamo" not in sys.modules, "the first call imports what takes a second"
 """
 
 
@@ -116,6 +118,16 @@ def test_a_wheel_runs_with_no_compiler_and_no_kernelwright(kernel: Path, tmp_pat
         env={"PATH": str(empty), "HOME": str(tmp_path), "OMP_NUM_THREADS": "1"}, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.mark.skipif(shutil.which("aarch64-linux-gnu-g++") is None, reason="needs aarch64-linux-gnu-g++")
+def test_a_wheel_serves_arm_where_the_cross_compiler_is(kernel: Path, tmp_path: Path) -> None:
+    wheel = kernelwright.export(kernel, "wheel", tmp_path, name="normed")
+    assert "aarch64" in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        built = [archive.read(n) for n in archive.namelist() if n.endswith(".neon.so")]
+    assert built
+    assert all(data[:4] == b"\x7fELF" and data[18] == 183 for data in built)  # the machine: AArch64
 
 
 def test_the_hubs_layout_is_loaded_by_its_library(kernel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

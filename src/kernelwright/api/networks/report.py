@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import exp, log
@@ -60,7 +59,7 @@ def _conditions(plan: Plan, found: Sequence[Measured]) -> dict[str, Any]:
 
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "cpu": cpu_info().get("model name", platform.processor()),
+        "cpu": cpu_info()["model"],
         "threads": plan.threads,
         "torch": str(torch.__version__),
         "batches": list(plan.batches),
@@ -82,8 +81,9 @@ def _markdown(summary: dict[str, Any], found: Sequence[Measured]) -> str:
         "# Whole networks",
         "",
         f"`kernelwright bench networks`, {conditions['date']}, {conditions['cpu']}, {conditions['threads']} thread(s), torch "
-        f"{conditions['torch']}, fp32, inference, random weights; caches empty before each case. Contenders run in turns on the same",
-        "weights and inputs; ratios are medians over rounds with a 95 % interval.",
+        f"{conditions['torch']}, fp32, inference, random weights; caches empty before each case.",
+        "Contenders run in turns on the same weights and inputs; ratios are medians over rounds with a 95 % interval. Where no graph is on",
+        "ours, eager serves, and what the ratio differs from 1 is noise.",
         *(
             ["", f"**{busy} of {ran} cases were measured on a busy machine (marked \\*): their figures are weak.**"]
             if busy

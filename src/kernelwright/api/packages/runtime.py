@@ -18,6 +18,7 @@ _ABOUT = json.loads((_HERE / "kernel.json").read_text())
 _NAME, _SPACE = _ABOUT["name"], f"kernelwright_{_ABOUT['name']}_{_ABOUT['hash']}"
 _LOADED: dict[str, Any] = {}
 _KEPT: dict[str, Any] = {}
+_HELD: list[Any] = []  # what is registered stays as long as this
 _LOCK = threading.Lock()
 _NEEDS = {"avx512": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, "avx2": {"avx2", "fma", "f16c", "bmi2"}}
 
@@ -116,11 +117,12 @@ def _register() -> Any:
         return getattr(getattr(torch.ops, _SPACE), _NAME)  # loaded before, under another module's name
     except AttributeError:
         pass
-    made = torch.library.custom_op(
-        f"{_SPACE}::{_NAME}", _run, mutates_args=(), device_types="cpu", schema=f"({given}) -> {results}"
-    )
-    made.register_fake(_fake)
-    return made
+    # not custom_op: its first call imports torch._dynamo, which takes a second
+    _HELD.append(library := torch.library.Library(_SPACE, "FRAGMENT"))
+    library.define(f"{_NAME}({given}) -> {results}", tags=(torch.Tag.pt2_compliant_tag,))
+    library.impl(_NAME, _run, "CPU")
+    torch.library.register_fake(f"{_SPACE}::{_NAME}", _fake, lib=library)
+    return getattr(getattr(torch.ops, _SPACE), _NAME)
 
 
 operator = _register()
