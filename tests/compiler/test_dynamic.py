@@ -236,3 +236,21 @@ def test_positions_in_a_shape_that_varies() -> None:
     assert not certainly_inside(position + 1, n * m * 4)
     assert dict(linear(position)) == {i: m * 4, j: 4, k: 1}
     assert [c.substitute({flat: position}, OWN.combine) for c in (row, column, part)] == [poly(i), poly(j), poly(k)]
+
+
+def test_large_outputs_pass_the_caches_where_the_call_is_large(tmp_path: Path) -> None:
+    """Written past the caches at the example's size, and into them at small ones: one guard decides, and both ways are right."""
+    model = Of(lambda x: x.transpose(1, 2).contiguous() * 2)
+    inputs = [torch.randn(8, 512, 640)]
+    dynamic = varying(inputs, "n..")
+    (design, *_) = design_module(model.eval(), inputs, dynamic=dynamic, limit=1)
+    text = language("cpp").lower(design.sketch)
+    assert f"if ({dynamic.symbols[0].name} * 2621440 >= 8388608)" in text
+    made = loaded(text, tmp_path).ModelNew()
+    for rows in (0, 1, 3, 4, 9):
+        x = torch.randn(rows, 512, 640)
+        assert torch.equal(made(x), model(x)), rows
+    (small, *_) = design_module(
+        model.eval(), [torch.randn(1, 16, 16)], dynamic=varying([torch.randn(1, 16, 16)], "n.."), limit=1
+    )
+    assert "_in_cache" not in language("cpp").lower(small.sketch)

@@ -29,7 +29,7 @@ from kernelwright.compiler.lower.c_types import STORED
 from kernelwright.compiler.lower.tile_graph import walk
 from kernelwright.sketch import nodes
 from kernelwright.sketch.anchor import anchored
-from kernelwright.sketch.index import from_index, poly
+from kernelwright.sketch.index import from_index, poly, to_c
 from kernelwright.sketch.structure import StructuralKey, StructuralKeys
 
 DEFAULT = CodegenOptions()
@@ -43,15 +43,21 @@ MANY_STEPS = 32
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a kernel's function: tensors with the elements to which their pointers are moved."""
+    """A call of a kernel's function: tensors with the elements to which their pointers are moved. `in_cache` is the function for sizes
+    at which the outputs are too small to be written past the caches, where `guard` (C) does not hold."""
 
     function: str
     tensors: tuple[tuple[str, int], ...]
     once: bool
+    in_cache: str = ""
+    guard: str = ""
 
     def text(self, dynamic: tuple[str, ...]) -> str:
         given = [f"{c_name(t)} + {offset}" if offset else c_name(t) for t, offset in self.tensors]
-        return f"  {self.function}({', '.join([*given, *dynamic])});\n"
+        arguments = ", ".join([*given, *dynamic])
+        if self.in_cache:
+            return f"  if ({self.guard}) {self.function}({arguments});\n  else {self.in_cache}({arguments});\n"
+        return f"  {self.function}({arguments});\n"
 
 
 def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source:
@@ -60,10 +66,10 @@ def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source
     entries: list[Entry | nodes.LibraryCall] = []
     group: list[Call] = []
     dynamic = tuple(size.name for size in sketch.sizes if size.dynamic)
-    streamed = _streamed(sketch, options.stream_bytes)
+    streamed, guard = _streamed(sketch, options.stream_bytes)
     declared = {t.name: t for t in sketch.tensors}
     keys = StructuralKeys(sketch, frozenset(streamed))
-    written: dict[StructuralKey, tuple[str, tuple[int, ...]]] = {}
+    written: dict[StructuralKey, tuple[str, tuple[int, ...], str]] = {}
     alive: dict[str, tuple[int, int]] = {}
 
     def flush() -> None:
@@ -87,11 +93,16 @@ def source(sketch: nodes.Sketch, *, options: CodegenOptions = DEFAULT) -> Source
             own = replace(sketch, tensors=tuple(seen.get(t.name, t) for t in sketch.tensors)) if seen else sketch
             text, used = _function(own, kernel, () if step.once else dynamic, streamed, options)
             functions.append(text)
-            written[structure] = (c_name(step.name), tuple(tensors.index(name) for name in used))
-        name, places = written[structure]
+            in_cache = ""
+            if guard and not step.once and "stream" in text:
+                small = replace(kernel, name=f"{step.name}_in_cache", doc="")
+                functions.append(_function(own, small, dynamic, set(), options)[0])
+                in_cache = c_name(small.name)
+            written[structure] = (c_name(step.name), tuple(tensors.index(name) for name in used), in_cache)
+        name, places, in_cache = written[structure]
         alive |= {tensor: (alive.get(tensor, (number,))[0], number) for tensor in tensors}
         moved = {keys.root(view): offset for view, offset in offsets.items()}
-        group.append(Call(name, tuple((tensors[k], moved.get(tensors[k], 0)) for k in places), step.once))
+        group.append(Call(name, tuple((tensors[k], moved.get(tensors[k], 0)) for k in places), step.once, in_cache, guard))
     flush()
     body = "\n".join(functions)
     headers = "#include <cmath>\n#include <cstdint>\n#include <cstdlib>\n"
@@ -133,16 +144,20 @@ def _function(
     return text, tensors.used
 
 
-def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
-    """Large outputs that no later step reads, where the whole call touches at least so many bytes."""
+def _streamed(sketch: nodes.Sketch, least: int) -> tuple[set[str], str]:
+    """Large outputs that no later step reads, where the whole call touches at least so many bytes, and the test of that in C where it
+    depends on dynamic sizes: then the example says whether both ways are worth having."""
     sizes = sizes_of(sketch)
+    example = {s.name: poly(s.value) for s in sketch.sizes if s.dynamic}
     touched: dict[str, int] = {}
+    total = poly(0)
     for tensor in sketch.tensors:
         size = poly(tensor.dtype.size)
         for extent in tensor.shape:
             size = size * from_index(extent, sizes)
         if tensor.role != "view":
-            touched[tensor.name] = size.constant or 0
+            touched[tensor.name] = size.substitute(example).constant or 0
+            total = total + size
     outputs = {t.name for t in sketch.tensors if t.role == "output" and touched[t.name] >= least // 4}
     large = outputs if sum(touched.values()) >= least else set()
     for step in sketch.steps if large else ():
@@ -150,7 +165,7 @@ def _streamed(sketch: nodes.Sketch, least: int) -> set[str]:
             large -= {root(sketch, name) for name in step.inputs}
         else:
             large -= {root(sketch, n.tensor) for n in walk(step.body) if isinstance(n, nodes.Load)}
-    return large
+    return large, f"{to_c(total)} >= {least}" if large and total.constant is None else ""
 
 
 def _entry(
