@@ -24,6 +24,7 @@ def test_networks_of_ours_compute_the_same_in_every_call(name: str) -> None:
     torch.testing.assert_close(first, other)
 
 
+@pytest.mark.slow
 def test_a_case_runs_in_a_worker_and_is_not_run_twice(tmp_path: Path) -> None:
     plan = Plan(("recommender",), batches=(1,), contenders=("kernelwright",), threads=1, seconds=0.05)
     (found,) = run(plan, tmp_path)
