@@ -43,7 +43,7 @@ def test_the_report_counts_what_is_wrong_slow_and_failed(tmp_path: Path) -> None
     def case(name: str, ratio: float, right: bool = True, **more: object) -> Measured:
         ours = Contender("kernelwright", right, "" if right else "off", 2.0, 0.01, ratio, ratio - 0.01, ratio + 0.01)
         other = Contender("compile", True, "", 1.0, 0.01, 1.0, 0.99, 1.01)
-        return Measured(name, 1, eager=0.01, contenders=[ours, other], **more)  # type: ignore[arg-type]
+        return Measured(name, 1, eager=0.01, graphs=1, contenders=[ours, other], **more)  # type: ignore[arg-type]
 
     found = [
         case("a", 2.0),

@@ -29,7 +29,7 @@ def summarised(found: Sequence[Measured]) -> dict[str, Any]:
     against = [c.ratio / best for m, c in ours if (best := _inductor(m))]
     wrong = [f"{m.name} at {m.batch}" for m in ran for c in m.contenders if c.name == "kernelwright" and not c.right]
     slower = [f"{m.name} at {m.batch}" for m, c in ours if c.high < 0.97]
-    waits = [(c.first, other.first) for m, c in ours for other in [m.of("compile")] if other]
+    waits = [(c.first, other.first) for m, c in ours if m.graphs for other in [m.of("compile")] if other]
     return {
         "cases": len(found),
         "failed": [f"{m.name} at {m.batch}: {m.failed}" for m in found if m.failed],
