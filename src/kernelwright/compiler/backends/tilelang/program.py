@@ -24,6 +24,8 @@ STEPS = {"sum": "({0} + {1})", "prod": "({0} * {1})", "max": "T.max({0}, {1})", 
 ATOMIC = {"add": "T.atomic_add", "max": "T.atomic_max", "min": "T.atomic_min"}
 FRAGMENT_AXES = 5
 """TileLang 0.1.15 finds layouts for fragments of [2, 8, 4, 2, 4] and none for [2, 8, 4, 2, 4, 2] that is reduced over its last axis."""
+STAGES = 3
+"""Of a product's operands in shared memory, as its tiles were chosen for (schedule/contraction/block_tiles.py)."""
 TENSOR_CORES = frozenset({DType.f32, DType.f16, DType.bf16})
 
 
@@ -397,7 +399,13 @@ class Program(Elements):
         self.block(effect.body)
         self._commit([item for item, final in self.changed(effect) if not self._done(final, tiles[item.name])], tiles)
         self.forget()
-        self.out.close(f"for {name} in T.serial({trips}):")
+        lines = [line.strip() for line in self.out.frames[-1].lines]
+        staged = all(line.startswith(("T.copy(", "T.gemm(")) for line in lines) and any(
+            line.startswith("T.gemm(") for line in lines
+        )
+        # copies of the next steps are on their way while one is multiplied
+        walk = f"T.Pipelined({trips}, num_stages={STAGES})" if staged else f"T.serial({trips})"
+        self.out.close(f"for {name} in {walk}:")
         self.carry(effect.carried, tiles)
 
     def _done(self, final: Value, tile: Tile) -> bool:
