@@ -192,7 +192,7 @@ def _tilelang(place: Path, target: str, inputs: list[torch.Tensor], see: See) ->
         """Stands for a compiled kernel."""
 
         def __init__(self, function: Any, passes: Any) -> None:
-            source, entries = lowered(handed.Launched(function, dict(passes or {}), (), ()), "sm_80")
+            source, entries, _ = lowered(handed.Launched(function, dict(passes or {}), (), ()), "sm_80")
             with tempfile.TemporaryDirectory() as work:
                 text, out = Path(work) / "k.cu", Path(work) / "k.ptx"
                 text.write_text(source)
