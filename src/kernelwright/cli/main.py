@@ -30,7 +30,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "sketch": ("sketch", "sketch_command", "Print the sketch of a task; check it; run it against the reference."),
     "bench": ("bench", "bench_command", "Make, judge and time kernels for whole suites, and report; compare two reports."),
     "optimize": ("programs.optimize", "optimize_command", "Make a whole model faster, or leave it as it is."),
-    "run": ("run", "run_command", "Run a Triton program on the CPU as compiled for a GPU; check it for errors."),
+    "run": ("run", "run_command", "Run a Triton or CUDA program on the CPU as compiled for a GPU; check it for errors."),
     "profile": ("profile.command", "profile_command", "Profile a kernel on a GPU that is not here: counted and predicted."),
     "task": ("task", "task_command", "Describe and check a task."),
     "audit": ("audit", "audit_command", "Run the gallery of cheats and honest kernels through the judge."),
