@@ -120,3 +120,12 @@ def test_a_dictionary_that_makes_no_sense_is_one_sentence() -> None:
     for said in ({}, {"x": 3}, {"x": {"a": None}}, {"x": {0: (1, 2, 3, 4)}}, 7):
         with pytest.raises(ConfigError):
             wish_of(said, "task.py")
+
+
+def test_the_batch_varies_beside_what_the_task_lists() -> None:
+    """A task that lists other lengths is judged at them: a kernel for any batch has to serve these, too."""
+    listed = "def get_inputs_dyn_list():\n    return [get_inputs(), [torch.randn(2, 7, 32), torch.rand(2, 7)]]\n"
+    dynamic = dynamic_of(load_task(Task.from_source(TASK + listed)), "batch")
+    assert dynamic is not None
+    assert {(leaf, axis) for leaf, axis, _ in dynamic.dims} == {(0, 0), (1, 0), (0, 1), (1, 1)}
+    assert {name for leaf, axis, name in dynamic.dims if axis == 0} == {"batch"}

@@ -200,7 +200,10 @@ def _asked(module: _Probe, wish: Wish, listed: Sequence[Any]) -> dict[Dim, Wishe
     if wish.whole == "all":
         return {dim: WishedDim("", 0) for leaf, t in enumerate(module.tensors) for dim in ((leaf, a) for a in range(t.ndim))}
     if wish.whole == "batch":
-        return _batch(module)
+        batch = _batch(module)
+        with contextlib.suppress(ConfigError):  # what the task itself lists is served, too
+            return {**batch, **{dim: wished for dim, wished in _listed(module, listed).items() if dim not in batch}}
+        return batch
     if wish.whole == "listed":
         return _listed(module, listed)
     asked: dict[Dim, WishedDim] = {}
