@@ -1,5 +1,5 @@
-"""A child process of the coders' tests: LANGUAGE FOLDER in; lowers the folder's sketches, runs the kernels on the language's runtime and
-compares with the sketch's own interpreter, at each of the `sizes` that a sketch with dynamic ones comes with."""
+"""A child process of the coders' tests: LANGUAGE FOLDER [EXECUTION] in; lowers the folder's sketches, runs the kernels on the language's
+runtime and compares with the sketch's own interpreter."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def compare(path: Path) -> str:
 
 def main(folder: Path) -> None:
     torch.manual_seed(0)
-    runtime.install(asdict(Target.load("h100")))
+    how = {"execution": sys.argv[3]} if len(sys.argv) > 3 else {}
+    runtime.install(asdict(Target.load("h100")) | how)
     found = {}
     for path in sorted(folder.glob("*.json")):
         name = json.loads(path.read_text())["name"]

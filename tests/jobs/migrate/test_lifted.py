@@ -55,7 +55,7 @@ def test_a_triton_kernel_becomes_cpp_and_is_timed_against_eager(tmp_path: Path, 
     arguments = ["--to", "cpp", "--task", str(tmp_path / "task.py"), "--no-compile", "--out", str(out), "--json"]
     assert run(["migrate", str(tmp_path / "kernel.py"), *arguments]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["source_verdict"]["execution"] == "interpreter"
+    assert told["source_verdict"]["execution"] == "emulator"
     assert told["verdict"]["timing"]["eager_ms"] > 0
     assert "PyTorch eager" in (out / "migration.md").read_text()
 

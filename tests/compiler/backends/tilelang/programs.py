@@ -1,4 +1,4 @@
-"""A child process of test_programs.py: tile programs as people write them, and the same with seeded bugs, executed.
+"""A child process of test_programs.py, EXECUTION in: tile programs as people write them, and the same with seeded bugs, executed.
 
 Prints one JSON object: what became of each program ("right", "wrong", or the error), and the notes of the runtime.
 """
@@ -6,6 +6,7 @@ Prints one JSON object: what became of each program ("right", "wrong", or the er
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 
 import tilelang
@@ -528,7 +529,7 @@ def outcome(function) -> str:
 
 def main() -> None:
     torch.manual_seed(0)
-    runtime.install(asdict(Target.load("h100")))
+    runtime.install(asdict(Target.load("h100")) | {"execution": sys.argv[1]})
     found = {name: outcome(function) for name, function in PROGRAMS.items()}
     print(json.dumps({"outcomes": found, "notes": runtime.notes(), "launches": runtime.launches()}))
 

@@ -110,12 +110,13 @@ def _documented() -> dict[str, str]:
     return {title: text for title, text in blocks if "@kernel" in text}
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+@pytest.fixture(scope="module", params=["interpreter", pytest.param("emulator", marks=pytest.mark.slow)])
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("tilelang")
     for number, (name, text) in enumerate({**CASES, **_documented()}.items()):
         (folder / f"{number}.json").write_text(json.dumps({"name": name, "sketch": text}))
-    done = subprocess.run([sys.executable, str(CHILD), "tilelang", str(folder)], capture_output=True, text=True, timeout=900)
+    command = [sys.executable, str(CHILD), "tilelang", str(folder), request.param]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

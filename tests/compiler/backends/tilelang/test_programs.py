@@ -1,4 +1,4 @@
-"""TileLang programs as people write them, executed as compiled, are right; the same with a seeded bug are not.
+"""TileLang programs as people write them are right, interpreted and executed as compiled; the same with a seeded bug are not.
 
 They run in one child process, because our launcher takes TileLang's place for good where it is installed.
 """
@@ -30,12 +30,14 @@ GOOD = [name for name in _names() if not name.startswith("bug_")]
 BAD = [name for name in _names() if name.startswith("bug_")]
 
 
-@pytest.fixture(scope="module")
-def report() -> dict[str, Any]:
-    done = subprocess.run([sys.executable, str(CHILD)], capture_output=True, text=True, timeout=900)
+@pytest.fixture(scope="module", params=["interpreter", pytest.param("emulator", marks=pytest.mark.slow)])
+def report(request: pytest.FixtureRequest) -> dict[str, Any]:
+    if request.param == "emulator" and NVCC is None:
+        pytest.skip("nvcc is not installed")
+    done = subprocess.run([sys.executable, str(CHILD), request.param], capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return found | {"executed": request.param == "emulator"}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -53,15 +55,25 @@ def test_there_are_a_dozen_good_programs_and_as_many_kinds_of_bugs() -> None:
     assert len(BAD) >= 9
 
 
-@pytest.mark.skipif(NVCC is None, reason="nvcc is not installed")
 def test_an_access_outside_of_shared_memory_is_named(report: dict[str, Any]) -> None:
     said = report["outcomes"]["bug_beyond_shared_memory"]
-    assert "accesses shared memory beyond what its block has" in said
-    assert "stage_[(((int)threadIdx.x) + 1)]" in said
+    if report["executed"]:
+        assert "accesses shared memory beyond what its block has" in said
+        assert "stage_[(((int)threadIdx.x) + 1)]" in said
+    else:
+        assert said.startswith("OutOfBounds")
+        assert "stage_[64]" in said
+
+
+def test_a_removed_barrier_is_named_by_the_interpreter(report: dict[str, Any]) -> None:
+    if not report["executed"]:
+        said = report["outcomes"]["bug_removed_barrier"]
+        assert said.startswith("Race")
+        assert "T.sync_threads()" in said
 
 
 def test_launches_are_counted_and_autotuning_is_told(report: dict[str, Any]) -> None:
     assert report["launches"] > len(GOOD)
     assert any("autotuned" in note for note in report["notes"])
-    if NVCC is not None:
+    if report["executed"]:
         assert "executed as compiled for sm_80 with no device" in report["notes"]

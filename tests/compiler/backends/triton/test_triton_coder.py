@@ -79,18 +79,18 @@ def _documented() -> dict[str, str]:
     return {title: text for title, text in blocks if "@kernel" in text}
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+@pytest.fixture(scope="module", params=["interpreter", pytest.param("emulator", marks=pytest.mark.slow)])
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("triton")
     sketches = {**CASES, **_documented()}
     for number, (name, text) in enumerate(sketches.items()):
         (folder / f"{number}.json").write_text(json.dumps({"name": name, "sketch": text}))
     done = subprocess.run(
-        [sys.executable, str(HERE.parent / "interpreted.py"), "triton", str(folder)],
+        [sys.executable, str(HERE.parent / "interpreted.py"), "triton", str(folder), request.param],
         capture_output=True,
         text=True,
         check=False,
-        timeout=280,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
