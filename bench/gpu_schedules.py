@@ -306,7 +306,8 @@ def table() -> str:
     labels = list(dict.fromkeys(row["label"] for row in known))
     out = ["# Schedules for GPUs: predicted times", "", "Written by `python bench/gpu_schedules.py --table`: predictions from counts, "
            "no GPU took part (docs/gpu_predictions.md says how near they come).",
-           "Milliseconds; in brackets the share of speed of light.", ""]  # fmt: skip
+           "Milliseconds; in brackets the share of speed of light.",
+           "Blocks of causal attention differ: its figure is the mean of those sampled.", ""]  # fmt: skip
     for dsl, target in dict.fromkeys((row["dsl"], row["target"]) for row in known):
         own = [row for row in known if (row["dsl"], row["target"]) == (dsl, target)]
         out += [
