@@ -21,8 +21,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV) (once)"
-	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore $(TORCH_INDEX) -c constraints.txt -e '.[dev,hub,llm,proofs,search,store,tilelang,triton,web]'
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --root-user-action=ignore $(TORCH_INDEX) -c constraints.txt -e '.[$(EXTRAS)]'
 	@touch $@
+
+# CUDA's compiler comes from PyPI where no toolkit is: CUDA-C and TileLang kernels are compiled, and executed here without a GPU.
+EXTRAS := dev,hub,llm,proofs,search,store,tilelang,triton,web$(shell command -v nvcc >/dev/null 2>&1 || echo ,cuda)
 
 # On Linux the wheel of PyPI brings CUDA along (gigabytes); set this to torch's CPU index to leave it out.
 TORCH_INDEX ?= $(if $(KERNELWRIGHT_TORCH_INDEX),--extra-index-url $(KERNELWRIGHT_TORCH_INDEX))
