@@ -194,7 +194,9 @@ class Planner:
         seed = self._seed()
         if name in self._recipes:
             recipe = self._recipes[name]
-            return None if recipe is None else Trial(seed, distribution=name, positive=recipe[0], only=recipe[1])
+            again = None if recipe is None else Trial(seed, distribution=name, positive=recipe[0], only=recipe[1])
+            # What was sound under other seeds need not be under this one; the trial needs this run anyway.
+            return again if again is not None and self._sound(again, base) else None
         found = self._tried(name, seed, base)
         self._recipes[name] = None if found is None else [found.positive, found.only]
         return found
