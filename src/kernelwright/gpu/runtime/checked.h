@@ -184,6 +184,15 @@ static void count_global(Warp* w, uint32_t mask, uint32_t site, int size, const 
 }
 // Passes over 32 banks of four bytes: wide accesses go in two or four parts of the warp; equal words are had in one pass.
 static uint32_t passes_of(uint32_t lanes, int size, const uint64_t* at, uint64_t base) {
+    if (size == 16) {  // eight lanes without a conflict, as nearly always
+        uint32_t banks = 0, twice = 0;
+        for (uint32_t m = lanes; m; m &= m - 1) {
+            uint32_t these = 15u << ((at[__builtin_ctz(m)] - base) >> 2 & 28);
+            twice |= banks & these;
+            banks |= these;
+        }
+        if (!twice) return 1;
+    }
     uint32_t first[32], words[32][8], used[32] = {}, most = 0;  // of a bank: its first word, further ones, how many
     for (uint32_t m = lanes; m; m &= m - 1) {
         int i = __builtin_ctz(m);
@@ -223,7 +232,8 @@ static void count_shared(Warp* w, uint32_t mask, uint32_t site, int size, const 
         least++;
     }
     count_add(w, mask, site, passes, least);
-    w->block->site_counts[6ull * site + 4] += parts == 1 ? passes : passes_of(mask, size, at, (uint64_t)w->shared);
+    bool whole = parts > 1 && w->block->launch->cache_bytes;  // asked by profiles only
+    w->block->site_counts[6ull * site + 4] += whole ? passes_of(mask, size, at, (uint64_t)w->shared) : passes;
 }
 KW_INLINE bool is_row(const uint64_t* at, int size) {
     uint64_t off = 0;
@@ -315,6 +325,21 @@ static bool shadow_row(BlockChecks* c, uint32_t warp, uint64_t first, uint64_t c
     for (uint64_t i = 0; i < count; i++) wrote[i] = mine;
     return true;
 }
+// Four granules of a lane, as an access of sixteen bytes has them: as `shadow_row`.
+typedef uint32_t four __attribute__((vector_size(16), aligned(4)));
+KW_INLINE bool any_of(four x) { return (x[0] | x[1] | x[2] | x[3]) != 0; }
+KW_INLINE bool shadow_four(BlockChecks* c, uint32_t warp, uint64_t first, int access) {
+    four x = *(four*)(c->wrote.data() + first), y = *(four*)(c->read.data() + first);
+    uint32_t low = c->low[warp], mine = c->epoch << 8 | warp;
+    four wrote_apart = (four)(x >> 8 > low) & (four)((x & 31) != warp), read_apart = (four)(y >> 8 > low) & (four)((y & 63) != warp);
+    four bad = wrote_apart;
+    if (c->partial) bad |= (four)(y != 0) & (four)((y & 63) != warp);
+    bad |= access == READ ? (four)(x == 0) | (x & (uint32_t)PENDING) : read_apart;
+    if (any_of(bad)) return false;
+    if (access == READ) *(four*)(c->read.data() + first) = (read_apart & (uint32_t)(c->epoch << 8 | MANY)) | (~read_apart & mine);
+    else *(four*)(c->wrote.data() + first) = (four){mine, mine, mine, mine};
+    return true;
+}
 static uint32_t shared_access(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int access, bool counted = true) {
     BlockChecks* c = checks_of(w);
     uint64_t end = shared_end(w), base = (uint64_t)w->shared;
@@ -334,6 +359,7 @@ static uint32_t shared_access(Warp* w, uint32_t mask, uint32_t site, int size, c
         uint32_t kind = 0, other = 0;
         if (o >= end || o + (uint64_t)size > end) kind = F_SHARED_BOUNDS;
         else if (o & (uint64_t)(size - 1) && !(size & (size - 1))) kind = F_MISALIGNED;
+        else if (size == 16 && shift == 2 && access != UPDATE && shadow_four(c, w->index, o >> 2, access)) continue;
         else {
             kind = shadow(c, w->index, (uint32_t)o >> shift, (uint32_t)(o + (uint64_t)size - 1) >> shift, access, other);
             if (kind == F_SHARED_RACE && access == WRITE && stored_again(w, c, mask, at, i, shift, size)) kind = 0;
@@ -482,12 +508,12 @@ static uint32_t check_global(Warp* w, uint32_t mask, uint32_t site, int size, co
 static uint32_t check_shared(Warp* w, uint32_t mask, uint32_t site, int size, const uint64_t* at, int write) { return shared_access(w, mask, site, size, at, write ? WRITE : READ); }
 // Lanes of one store that put different values into one place: which of them stays is nobody's choice.
 static void lanes_apart(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, const uint64_t* at, const void* data) {
-    uint64_t taken = 0;
+    uint64_t taken[4] = {};
     int step = bytes == 1 ? 2 : bytes;
     for (uint32_t m = mask; m; m &= m - 1) {
         int i = __builtin_ctz(m);
-        uint64_t bit = 1ull << (at[i] / (uint64_t)(bytes * n) & 63);
-        if (taken & bit)
+        uint64_t place = at[i] * 0x9e3779b97f4a7c15ull >> 56, bit = 1ull << (place & 63), &known = taken[place >> 6];
+        if (known & bit)
             for (uint32_t before = mask & ((1u << i) - 1); before; before &= before - 1) {
                 int j = __builtin_ctz(before);
                 if (at[j] != at[i]) continue;
@@ -495,7 +521,7 @@ static void lanes_apart(Warp* w, uint32_t mask, uint32_t site, int bytes, int n,
                     if (memcmp((const uint8_t*)data + (k * 32 + i) * step, (const uint8_t*)data + (k * 32 + j) * step, (size_t)bytes))
                         return kw_fault(w, F_LANE_RACE, site, i, at[i] - (uint64_t)w->shared, (uint64_t)j);
             }
-        taken |= bit;
+        known |= bit;
     }
 }
 static uint32_t check_stored(Warp* w, uint32_t mask, uint32_t site, int bytes, int n, const uint64_t* at, const void* data) {
