@@ -6,7 +6,7 @@ with each graph of Dynamo; AOTAutograd makes it functional, and then:
 1. `partition`  which operators are designed and which stay with eager; convex pieces of the graph, views on the side of their users
 2. `piece`      one piece: the Designer's sketch as a C library, built or taken from the cache, called with pointers (`libraries`)
 3. `bounds`     a piece's results against eager by the judge's numerical bounds, on the inputs that came
-4. `race`       a piece against eager, interleaved; who does not win beyond noise is not used; `load` says whether to believe it
+4. `race`       a piece against eager, interleaved; who does not win beyond noise is not used; `machine_load` says whether to believe it
 5. `program`    the graph as it runs then: pieces and eager operators in order; what was decided is kept for the next process
 6. `by_size`    a graph with symbolic sizes: one kernel for any of them (`any_size`), else programs for those that keep coming
 7. `explain`    what became of each graph, as a table

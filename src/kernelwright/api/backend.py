@@ -25,7 +25,7 @@ from kernelwright.api import libraries
 from kernelwright.api.any_size import Symbols, kernel_for_any_size
 from kernelwright.api.by_size import BySize, symbolic
 from kernelwright.api.explanation import Record, new_record
-from kernelwright.api.load import quiet_now
+from kernelwright.api.machine_load import quiet_now
 from kernelwright.api.program import Program
 from kernelwright.api.race import race
 from kernelwright.core.errors import ConfigError, UnsupportedOperator

@@ -19,7 +19,7 @@ from torch.fx import GraphModule
 
 from kernelwright.api import libraries
 from kernelwright.api.bounds import complaint, tensors
-from kernelwright.api.load import quiet_now
+from kernelwright.api.machine_load import quiet_now
 from kernelwright.api.piece import Piece, Recipe, build, design, identity
 from kernelwright.api.race import race
 from kernelwright.core.errors import KernelwrightError

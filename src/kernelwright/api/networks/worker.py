@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from kernelwright.api.bounds import complaint, tensors
 from kernelwright.api.explanation import explain
-from kernelwright.api.load import Watch
+from kernelwright.api.machine_load import Watch
 from kernelwright.api.networks.catalogue import Case, make
 from kernelwright.api.networks.measured import Contender, Measured
 from kernelwright.api.race import timed
