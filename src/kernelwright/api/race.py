@@ -2,7 +2,7 @@
 
 In: two callables. Out: `Outcome`: the median of round-wise ratios with its interval, and whether it may be believed. A block repeats a
 short call until it takes a fraction of a millisecond, and who goes first changes from round to round. Eager runs twice in each round: what
-it seems to gain over itself is noise, and a gain of ours must lie beyond that. On a busy machine (`machine_load`) a race is run again until it is
+it seems to gain over itself is noise, and a gain of ours must lie beyond that. On a busy machine a race is run again until it is
 quiet or several agree; where they do not agree, eager has won.
 """
 
