@@ -65,13 +65,15 @@ class Blocks(Conversation):
             made += calls
             seen = self.running().seen
             enough = self.running().sampler is None or (seen.total >= RUSH_SAMPLES and sampling.working(seen) >= RUSH_WORKING)
-            seconds = min(self._processor_seconds() - begun, (time.monotonic() - started) / RUSH_PATIENCE)
+            seconds = min(
+                self._processor_seconds() - begun + made * self._call_seconds, (time.monotonic() - started) / RUSH_PATIENCE
+            )
             if (enough and made >= FRESH_CALLS) or seconds > RUSH_SECONDS:
                 return
 
     def _processor_seconds(self) -> float:
-        """Of both workers."""
-        return sum(worker.cpu_seconds() for worker in (self.referee, self.candidate) if worker is not None)
+        """Of the referee. The candidate's are what its fastest call takes: who spins beside its calls must not shorten what is tried."""
+        return self.referee.cpu_seconds() if self.referee is not None else 0.0
 
     def _rush_block(self, calls: int) -> None:
         self._prepare_block(calls)
@@ -91,7 +93,9 @@ class Blocks(Conversation):
         while made < REPEATS:
             calls = self._repeat_block(REPEATS - made)
             made += calls
-            seconds = min(self._processor_seconds() - begun, (time.monotonic() - started) / RUSH_PATIENCE)
+            seconds = min(
+                self._processor_seconds() - begun + made * self._call_seconds, (time.monotonic() - started) / RUSH_PATIENCE
+            )
             if calls < 2 or seconds > REPEATED_SECONDS:
                 return
 

@@ -183,7 +183,11 @@ class Session(Blocks):
         most = EMULATED_SECONDS if self.setting and self.setting.execution == "emulator" else INTERPRETED_SECONDS
         for number in range(len(planned)):
             slow = self.interpreted and self.running().cpu_seconds() - begun > most
-            if not self.interpreted and number >= fewest and self._processor_seconds() - both > enough:
+            if (
+                not self.interpreted
+                and number >= fewest
+                and self._processor_seconds() - both + number * self._call_seconds > enough
+            ):
                 break
             if self.setting and slow and number >= fewest:
                 left = len(planned) - number

@@ -178,7 +178,7 @@ class _Race:
                 self.contenders["candidate"].worker, self.contenders["eager"].worker = self.again()
                 self.starts.append(len(self.contenders["candidate"].blocks))
             # The first has most of the rounds: who lies only after hundreds of calls must come to them.
-            share = 1.0 if self.processes == 1 else 0.5 if number == 0 else 0.5 / (self.processes - 1)
+            share = 1.0 if number == 0 else 0.5 / (self.processes - 1)
             finding = self._in_one_process(share * budget_s, FEWEST_ROUNDS if number else 0)
             if finding:
                 return finding
