@@ -9,7 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from kernelwright.api import load, race, trial
+from kernelwright.api import machine_load as load
+from kernelwright.api import race, trial
 from kernelwright.api.race import Outcome
 from kernelwright.api.trial import Trial
 
