@@ -77,7 +77,6 @@ def test_random_modules_are_right_at_all_sizes(case: tuple[list[str], str]) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(strict=True, reason="the designer reads a reduction at two places of one axis as if they were the same")
 def test_an_outer_product_of_an_outer_product(tmp_path: Path) -> None:
     def outer(x: torch.Tensor) -> torch.Tensor:
         return (x.unsqueeze(-1) * x.unsqueeze(-2)).sum(-1) * 0.1

@@ -147,9 +147,20 @@ def _identification(nest: Nest) -> dict[LoopAxis, IndexExpr] | None:
                 if other is mine or other.data[0] != mine.data[0] or other.data[1:-1] != mine.data[1:-1]:
                     continue
                 match = _match(mine, other, bound, e)
-                if match:
+                if match and not any(_captured(each, match) for each in everything):
                     return match
     return None
+
+
+def _captured(e: Expr, mapping: dict[LoopAxis, IndexExpr]) -> bool:
+    """Whether a reduction that binds a renamed axis, too, would capture an image: one reduction may be read at two places of an axis."""
+    if e.kind not in ("reduce", "arg") or not _bound(e) & mapping.keys():
+        return False
+    return any(axes_in(image) & e.free for image in mapping.values()) or _captures(e, mapping)
+
+
+def _bound(e: Expr) -> set[LoopAxis]:
+    return set(e.data[1]) if e.kind == "reduce" else {e.data[1]}
 
 
 def _match(mine: Expr, other: Expr, bound: tuple[LoopAxis, ...], e: Expr) -> dict[LoopAxis, IndexExpr] | None:
@@ -179,7 +190,7 @@ def _match(mine: Expr, other: Expr, bound: tuple[LoopAxis, ...], e: Expr) -> dic
                 return None
             mapping[loop_axis] = image
             used |= axes_in(image)
-    if not mapping or any(axes_in(image) & e.free for image in mapping.values()) or _captures(e, mapping):
+    if not mapping or _captured(e, mapping):
         return None
     if any(loop_axis not in bound for loop_axis in mapping):  # a split of the other's axis comes first, alone
         return {a: c for a, c in mapping.items() if a not in bound}
@@ -193,8 +204,7 @@ def _captures(e: Expr, mapping: dict[LoopAxis, IndexExpr]) -> bool:
     images = {a for image in mapping.values() for a in axes_in(image)}
     for inner in walk_all([e.args[0]]):
         if inner.kind in ("reduce", "arg", "scan"):
-            bound = set(inner.data[1]) if inner.kind == "reduce" else {inner.data[1]}
-            if bound & images and inner.free & mapping.keys():
+            if _bound(inner) & images and inner.free & mapping.keys():
                 return True
     return False
 
