@@ -202,11 +202,8 @@ def _match(mine: Expr, other: Expr, bound: tuple[LoopAxis, ...], e: Expr) -> dic
 def _captures(e: Expr, mapping: dict[LoopAxis, IndexExpr]) -> bool:
     """Whether something inside binds an image over an expression that still tells it from its axis: |x[i] - x[j]| is not |x[j] - x[j]|."""
     images = {a for image in mapping.values() for a in axes_in(image)}
-    for inner in walk_all([e.args[0]]):
-        if inner.kind in ("reduce", "arg", "scan"):
-            if _bound(inner) & images and inner.free & mapping.keys():
-                return True
-    return False
+    inside = (each for each in walk_all([e.args[0]]) if each.kind in ("reduce", "arg", "scan"))
+    return any(_bound(each) & images and each.free & mapping.keys() for each in inside)
 
 
 def _pair(

@@ -13,11 +13,11 @@ In: a GemmProblem, loaders of the operands, the epilogue. Out: ScheduleCandidate
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from kernelwright.compiler.graph.problems import GemmProblem
-from kernelwright.compiler.graph.symbolic import Extent, Size
+from kernelwright.compiler.graph.symbolic import Size
 from kernelwright.compiler.schedule.candidate import Epilogue, Prologue, ScheduleCandidate
 from kernelwright.compiler.schedule.contraction import block_tiles, gemm_tiles
 from kernelwright.compiler.schedule.contraction.blocks import (
@@ -34,6 +34,7 @@ from kernelwright.compiler.schedule.contraction.blocks import (
     smaller,
     span,
 )
+from kernelwright.compiler.schedule.contraction.columns import Columns
 from kernelwright.compiler.schedule.contraction.strassen import lower_strassen
 from kernelwright.sketch import nodes
 from kernelwright.sketch.names import Names
@@ -59,20 +60,6 @@ def lower_gemm(
     strassen = lower_strassen(problem, load_a, load_b, finish, names, machine)
     rough = [] if strassen is None else [replace(strassen, cost=max(strassen.cost, least))]
     return pieces + family.other_tiles(at_least=least) + family.with_a_copy(at_least=least) + rough
-
-
-@dataclass(frozen=True)
-class Columns:
-    """How the tiles of B along n are walked: the loop (variable, end, step), the first column of a tile, the tile at (k, deep), and the
-    kernels and tensors that this needs."""
-
-    var: str
-    stop: Extent
-    step: int
-    first: nodes.Index
-    load: Callable[[str, int], Tile]
-    kernels: tuple[Kernel, ...] = ()
-    tensors: tuple[Tensor, ...] = ()
 
 
 def _transposed(tile: Tile) -> Tile:
