@@ -39,7 +39,8 @@ def test_another_referee_runs_only_what_its_trials_need() -> None:
     trials = second.plan(0.3)
     assert len(ran) <= sum(trial.distribution != "own" for trial in trials)
     assert {trial.distribution for trial in trials} >= {"own", "normal"}
-    assert second.facts == {**known["facts"], "seed": second.seed}
+    assert {**second.facts, "eager_seconds": 0} == {**known["facts"], "seed": second.seed, "eager_seconds": 0}
+    assert second.facts["eager_seconds"] > 0
     for number in range(len(trials)):
         inputs, _ = second.draw(number)
         assert second.check(number, torch.relu(inputs[0]), inputs) is None

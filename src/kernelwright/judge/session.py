@@ -33,6 +33,8 @@ MESSAGE_SECONDS = 0.002
 """Of a call's time as the parent sees it, what two messages may be on a busy machine."""
 TRIAL_SECONDS, TRIAL_RUNS = 1.8, 6
 """Processor time that trials may take beyond the first few, and runs of eager beside it: a verdict's cost follows the task."""
+TICKS = 0.05
+"""Seconds of processor time from which they can be trusted: they come in ticks."""
 LOOKS = 8
 """Rushes that a second look may take."""
 FEWEST_TRIALS, INTERPRETED_SECONDS, EMULATED_SECONDS = 6, 3.0, 20.0
@@ -377,7 +379,8 @@ class Session(Blocks):
         started, begun = time.monotonic(), self.running().cpu_seconds()
         self.ask_candidate({"op": "time_go"}, doing="forward", seconds=seconds)
         # What it took of processors where that is less: on a busy machine waiting for one is most of the time on the wall.
-        took = min(time.monotonic() - started - MESSAGE_SECONDS, self.running().cpu_seconds() - begun)
+        took, processor = time.monotonic() - started - MESSAGE_SECONDS, self.running().cpu_seconds() - begun
+        took = min(took, processor) if processor >= TICKS else took
         self._call_seconds = min(self._call_seconds or 1e9, max(1e-5, took))
         if traced or strided or not self.trials:
             # The profiler's own work, making inputs contiguous, and what a first call prepares once, say nothing about the calls

@@ -342,3 +342,13 @@ def test_the_least_work_counts_what_algebra_saves_and_what_fused_layers_hide() -
     assert encoder["flops"] > 2 * 16 * (4 * 32 * 32 + 2 * 32 * 64)
     recurrent = referee("return self.rnn(x)[0]", "torch.randn(5, 3, 16)", init="self.rnn = nn.LSTM(16, 8)").facts
     assert recurrent["flops"] == 2 * 5 * 3 * 4 * 8 * (16 + 8)
+
+
+def test_a_short_call_takes_some_time_though_processor_time_comes_in_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kernelwright.judge.reference.facts.time.process_time", lambda: 0.0)
+    made = Referee(task("return torch.relu(x)", "torch.randn(16, 16)"))
+    assert made.facts["eager_seconds"] > 0
+    made.plan(0.0)
+    stale = made.learnt()
+    stale["facts"]["eager_seconds"] = 0.0
+    assert Referee(made.task, known=stale).facts["eager_seconds"] > 0

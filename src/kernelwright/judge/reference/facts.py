@@ -17,6 +17,8 @@ from kernelwright.judge.reference import numerics
 from kernelwright.judge.reference.reference import Reference
 from kernelwright.judge.reference.rows import Rows, find_rows
 
+TICKS = 0.05
+"""Seconds of processor time from which they can be trusted."""
 LONG = 0.5
 """Seconds of a call that need not be measured again: a network of several seconds is run no more often than the facts need."""
 
@@ -64,7 +66,7 @@ def first_run(reference: Reference, seed: int, workloads: list[list[Any]]) -> tu
     answers = [tensor for _, tensor in outputs]
     del outputs, floats
     if seconds <= LONG:
-        facts["eager_seconds"] = _eager_seconds(reference, workloads[0])
+        facts["eager_seconds"] = eager_seconds(reference, workloads[0])
     size = facts["input_bytes"] + facts["output_bytes"]
     rows = None if aliases else find_rows(reference, workloads[0], answers, facts["eager_seconds"], size)
     facts["rows"] = None if rows is None else {"batch": rows.batch, "block": rows.block, "carried": list(rows.carried)}
@@ -73,13 +75,15 @@ def first_run(reference: Reference, seed: int, workloads: list[list[Any]]) -> tu
 
 class _Elapsed:
     """Seconds since it was made: on the wall, or of the process's threads where that is less. On a busy machine waiting is most of the time
-    on the wall, and what is planned by it (and kept for later verdicts) would be that hour's."""
+    on the wall, and what is planned by it would be that hour's. Processor time comes in ticks of some milliseconds: of a short call it says
+    nothing, not even that it was more than nothing."""
 
     def __init__(self) -> None:
         self._wall, self._processor = time.perf_counter(), time.process_time()
 
     def seconds(self) -> float:
-        return min(time.perf_counter() - self._wall, time.process_time() - self._processor)
+        wall, processor = time.perf_counter() - self._wall, time.process_time() - self._processor
+        return min(wall, processor) if processor >= TICKS else wall
 
 
 def _aliases(output: Any, inputs: list[Any]) -> bool:
@@ -88,7 +92,7 @@ def _aliases(output: Any, inputs: list[Any]) -> bool:
     return any(tensor.numel() and tensor.untyped_storage().data_ptr() in places for tensor in tree.tensors(output))
 
 
-def _eager_seconds(reference: Reference, inputs: list[Any]) -> float:
+def eager_seconds(reference: Reference, inputs: list[Any]) -> float:
     """Best of a few calls: a rough figure for planning, not a measurement."""
     best, spent = float("inf"), 0.0
     for _ in range(5):

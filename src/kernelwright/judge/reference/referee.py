@@ -24,12 +24,12 @@ from kernelwright.judge.honesty import null_kernels
 from kernelwright.judge.reference import numerics
 from kernelwright.judge.reference.adversary import UNEVEN
 from kernelwright.judge.reference.expect import Expectation, Finding
-from kernelwright.judge.reference.facts import first_run
+from kernelwright.judge.reference.facts import eager_seconds, first_run
 from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
 from kernelwright.judge.reference.inputs import CONSTANT, is_whole
 from kernelwright.judge.reference.plausible import plausible
 from kernelwright.judge.reference.reference import MEMORY, Reference
-from kernelwright.judge.reference.rows import BlockExpectation, Rows, RowsExpectation
+from kernelwright.judge.reference.rows import DEAR_SECONDS, BlockExpectation, Rows, RowsExpectation
 from kernelwright.judge.reference.sizes import EARLY, SizeTrials, size_facts
 from kernelwright.judge.reference.trials import Planner, Trial
 from kernelwright.judge.reference.weights import constants, randomised, touched
@@ -91,6 +91,8 @@ class Referee:
             self.rows = Rows(told["batch"], tuple(told["carried"]), told["block"], told["piece"]) if told else None
             if self.known["law"]:
                 self._own.recall(self.known["law"])
+            if self.facts["eager_seconds"] < DEAR_SECONDS and not self.rows:  # cheap to have anew: a kept one is another hour's
+                self.facts["eager_seconds"] = eager_seconds(self.reference, self.loaded.draw(self.seed)[0])
             return
         started = time.perf_counter()
         drawn = self.loaded.draw(self.seed)
