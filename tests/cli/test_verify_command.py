@@ -72,7 +72,7 @@ def test_every_setting_reaches_the_judge(files: Path, monkeypatch: pytest.Monkey
         monkeypatch.setenv(f"KERNELWRIGHT_{name}", value)
     assert run(["verify", str(files / "task.py"), str(files / "right.py"), "--json"]) == 0
     expected = {"threads": 3, "budget_s": 1.5, "track": "hybrid", "timing": False, "compile_contender": False}
-    assert given == {**expected, "target": "cpu"}
+    assert given == {**expected, "target": "cpu", "confined": False}
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def _is_kernel(what: str) -> bool:
     return bool(re.search(r"^class ModelNew\b", text, re.MULTILINE)) and not re.search(r"^class Model\b", text, re.MULTILINE)
 
 
-def _made_from(kernel: Kernel, place: str, dynamic: str | None) -> Task:
+def _made_from(kernel: Kernel, place: str, dynamic: str | None = None) -> Task:
     """The task of the newest run that made a kernel."""
     from kernelwright.core.errors import ConfigError
     from kernelwright.core.task import Task

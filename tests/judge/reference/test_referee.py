@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +13,7 @@ from kernelwright.core.errors import TaskError
 from kernelwright.core.task import Task, tree
 from kernelwright.judge.reference.referee import Referee
 from kernelwright.judge.reference.service import serve
+from kernelwright.judge.reference.trials import Trial
 from kernelwright.workers import bundle
 from kernelwright.workers.channel import Channel, pair
 
@@ -274,6 +276,21 @@ def test_a_random_reference_cannot_be_judged() -> None:
 def test_a_reference_of_nan_cannot_be_judged() -> None:
     with pytest.raises(TaskError, match="nothing but NaN"):
         Referee(task("return x * float('nan')", "torch.randn(4, 8)"))
+
+
+def test_a_running_sum_may_lose_what_is_small_beside_an_outlier() -> None:
+    """Thousands of terms under half a unit of the largest are all cut off: an honest softmax in one pass does that; one in half precision
+    is told by other inputs."""
+    made = referee("return torch.softmax(x, -1)", "torch.randn(64, 8192)")
+
+    def running(x: torch.Tensor) -> torch.Tensor:
+        raised = torch.exp(x - x.amax(-1, keepdim=True))
+        return raised / torch.from_numpy(np.add.accumulate(raised.numpy(), axis=-1, dtype=np.float32)[..., -1:].copy())
+
+    for seed in range(10):
+        expected = made.expect(Trial(7919 * seed + 5, distribution="outliers"))
+        assert expected.check_outputs(running(*expected.inputs)) is None
+    assert status(judge(made, lambda x: torch.softmax(x.half(), -1).float())) == "wrong_values"
 
 
 def test_timed_inputs_are_fresh_and_checked() -> None:

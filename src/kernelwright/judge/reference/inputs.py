@@ -57,7 +57,8 @@ TOUCHED = 48
 WIDE_GAPS = 1 << 24
 """Elements up to which a slice of something larger is one of something twice as large; beyond, of something a little larger."""
 
-CONSTANT = ("zeros", "ones")
+ONE_WAY = ("zeros", "ones", "outliers")
+"""Where the roundings of an honest running sum add up: all terms are equal, or so small beside a few that each is cut off alike."""
 WHOLE_DTYPES = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
 POSITIVE = {"normal", "sparse", "large", "shifted", "tiny", "huge", "minute", "ties", "sorted", *adversary.FLOATS} - {

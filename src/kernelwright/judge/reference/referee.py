@@ -26,7 +26,7 @@ from kernelwright.judge.reference.adversary import UNEVEN
 from kernelwright.judge.reference.expect import Expectation, Finding
 from kernelwright.judge.reference.facts import eager_seconds, first_run
 from kernelwright.judge.reference.heap import LARGE_BYTES, map_large_blocks
-from kernelwright.judge.reference.inputs import CONSTANT, is_whole
+from kernelwright.judge.reference.inputs import ONE_WAY, is_whole
 from kernelwright.judge.reference.plausible import plausible
 from kernelwright.judge.reference.reference import MEMORY, Reference
 from kernelwright.judge.reference.rows import DEAR_SECONDS, BlockExpectation, Rows, RowsExpectation
@@ -118,7 +118,7 @@ class Referee:
             self._memory.move_to_end(trial)
             return self._memory[trial]
         self._make_room()
-        reach = numerics.effective_reach(self.reach, constant=trial.distribution in CONSTANT)
+        reach = numerics.effective_reach(self.reach, constant=trial.distribution in ONE_WAY)
         inputs = self._drawn(trial)
         if trial.sizes:
             reach = numerics.effective_reach(self.reference.measured(inputs)[1].reach)

@@ -205,7 +205,7 @@ def test_emitted_masks_are_never_true_by_themselves_and_libdevice_is_found_on_bo
 
 
 @pytest.mark.parametrize(
-    ("columns", "address"), [(8192, "(i * 8192 - 1) + m * 2"), (64, "(pid * BLOCK_M * 64 - 1) + t[:, None] * 64")]
+    ("columns", "address"), [(8192, "(i * 8192 - 1) + offs_m * 2"), (64, "(pid * BLOCK_M * 64 - 1) + t[:, None] * 64")]
 )
 def test_a_constant_beside_a_stride_of_two_is_part_of_a_number_that_the_compiler_does_not_know(
     columns: int, address: str

@@ -132,7 +132,7 @@ class _Build(LaunchBuilder):
             name = out.fresh(loop.var) if loop.var in lanes else ""
             if loop.var in lanes:
                 dim = self.add_lane(out, loop, lanes[loop.var])
-                place, size = out.label(dim.name), out.size(dim.name)
+                place, size = out.fresh(f"offs_{out.label(dim.name)}"), out.size(dim.name)
                 base = f"{starts[loop.var]} * {size} + " if loop.var in starts else ""
                 out.line(f"{place} = {base}tl.arange(0, {size})")
                 out.names[dim.name] = Name(place, (dim.name,), 0)
