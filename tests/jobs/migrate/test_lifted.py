@@ -82,10 +82,10 @@ def test_a_cuda_kernel_becomes_cpp_without_a_task(tmp_path: Path, capsys: pytest
 def test_a_cuda_kernel_that_cannot_be_lifted_is_one_sentence_with_its_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = (CUDA / "relu_float4.py").read_text()
+    text = (CUDA / "sum_middle_axis.py").read_text()
     kernel = tmp_path / "kernel.py"
-    kernel.write_text(text.replace("for (int i = base; i < n; ++i)", "for (int i = base; i < n && in[i] < 9.f; ++i)"))
+    kernel.write_text(text.replace("for (int i = 0; i < D1; ++i) {", "for (int i = 0; acc < 3.f && i < D1; ++i) {"))
     assert run(["migrate", str(kernel), "--to", "cpp", "--out", str(tmp_path / "out"), "--json"]) == 2
     error = json.loads(capsys.readouterr().out)["error"]
-    line = next(k for k, said in enumerate(kernel.read_text().splitlines(), 1) if "9.f" in said)
+    line = next(k for k, said in enumerate(kernel.read_text().splitlines(), 1) if "acc < 3.f" in said)
     assert f"kernel.py:{line}: " in error
