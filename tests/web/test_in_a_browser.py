@@ -97,6 +97,7 @@ def test_a_run_of_another_process_appears_within_a_second(served: tuple[str, Pat
             page.locator("a.run-row").nth(before).wait_for(timeout=10_000)
             took = time.monotonic() - begun
         assert page.complaints == []
+        print(f"shown after {took:.2f} s")
         assert took < 10, "an idle machine shows it within a second; a busy one must show it at all"
 
 
@@ -172,8 +173,8 @@ def test_by_keyboard_alone(served: tuple[str, Path], running: Any) -> None:
         page.wait_for_url(re.compile("/run/"))
         page.get_by_role("tab", name="Overview").focus()
         page.keyboard.press("ArrowRight")
-        assert page.get_by_role("tab", selected=True).inner_text().startswith("Steps")
-        page.goto(address + "/")
+        page.locator("[role=tab][aria-selected=true]", has_text="Steps").wait_for()
+        first_run(page, address)
         page.keyboard.press("Tab")
         assert page.evaluate("document.activeElement.textContent") == "To the content"
         assert page.complaints == []
